@@ -9,7 +9,7 @@ from tests.proof import assert_verified
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.node import validate_node
 from uwfgit.model.schema.check import find_refs
-from uwfgit.model.thread.derive import output_file, prompt_file, task_file
+from uwfgit.model.thread.derive import run_files, task_file
 from uwfgit.model.thread.event import Event, iter_events, read_event
 from uwfgit.model.thread.record import load_record, open_record
 from uwfgit.model.thread.state import ThreadState, encode_state, load_tip, read_tip
@@ -158,8 +158,10 @@ def _check_files(store: Store, thread: ThreadId) -> None:
         assert found
         output = _read(store, tip.commit, found[0], "output.md")
         prompt = _read(store, tip.commit, found[0], "prompt.md")
-        assert output == output_file(step.output, step.body)
-        assert prompt == prompt_file(step.edge_prompt, step.note)
+        files = run_files(
+            step.output, step.body, edge_prompt=step.edge_prompt, note=step.note
+        )
+        assert {"output.md": output, "prompt.md": prompt} == files
     task = _read(store, tip.commit, f"threads/{chain[-1]}", "TASK.md")
     assert task == task_file(record.start.prompt)
 

@@ -12,7 +12,7 @@ from uwfgit.model.thread.derive import (
     link_field,
     one_newline,
     output_file,
-    prompt_file,
+    run_files,
     task_file,
 )
 from uwfgit.store.canonical import Json
@@ -116,7 +116,10 @@ def _read_field(line: str) -> tuple[str, Json]:
 def test_a_prompt_is_written_with_the_note_below_a_rule(
     prompt: str, note: str | None, expected: str
 ) -> None:
-    assert prompt_file(prompt, note) == expected.encode()
+    files = run_files({}, "Done.", edge_prompt=prompt, note=note)
+
+    assert files["prompt.md"] == expected.encode()
+    assert files["output.md"] == output_file({}, "Done.")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pygit2.enums import ObjectType
 
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node import Node, make_node
-from uwfgit.model.thread.derive import output_file, prompt_file
+from uwfgit.model.thread.derive import run_files
 from uwfgit.store.canonical import decode_payload, encode_json
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
@@ -301,8 +301,10 @@ def _put_step(draft: Draft, old: Node, path: str, payload: Mapping[str, Any]) ->
         draft.move(name, after + name[len(before) :])
     tries = sorted(p for p in draft.files if p.startswith(f"{after}/attempts/"))
     own = tries[-1].rpartition("/")[0] if _is_attempt(draft) else after
-    draft.put(f"{own}/output.md", output_file(output, payload["body"]))
-    draft.put(f"{own}/prompt.md", prompt_file(payload["edgePrompt"], payload["note"]))
+    prompt, note = payload["edgePrompt"], payload["note"]
+    files = run_files(output, payload["body"], edge_prompt=prompt, note=note)
+    for name, data in files.items():
+        draft.put(f"{own}/{name}", data)
 
 
 def _is_attempt(draft: Draft) -> bool:

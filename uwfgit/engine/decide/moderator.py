@@ -32,7 +32,7 @@ from uwfgit.engine.decide.conditions import (
 from uwfgit.model.template.render import TemplateError, render
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.state import StepOutcome
-from uwfgit.model.thread.step import Start, Step, read_step
+from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.workflow.workflow import (
     Choice,
     Edges,
@@ -396,9 +396,9 @@ def outcome_with(record: Record, draft: StepDraft, *, replaces: bool) -> StepOut
 
 def _chain_with(record: Record, draft: StepDraft, *, replaces: bool) -> Iterator[Step]:
     """Yield the steps as they will be with this one, newest first."""
-    from uwfgit.model.ledger.append import StepPlace, step_nodes  # noqa: PLC0415 - for conditions alone
+    from uwfgit.model.ledger.append import StepPlace, make_step  # noqa: PLC0415 - for conditions alone
 
     place = StepPlace.of(record, draft.role, replaces=replaces)
-    output, _, node = step_nodes(record, draft, place)
-    yield read_step(node, place.number, output.payload)
+    step, _ = make_step(record, draft, place)
+    yield step
     yield from islice(record.iter_steps(), 1 if replaces else 0, None)

@@ -31,8 +31,7 @@ from uwfgit.model.thread.derive import (
     find_hash_strings,
     find_hash_words,
     link_field,
-    output_file,
-    prompt_file,
+    run_files,
 )
 from uwfgit.model.thread.event import (
     EventName,
@@ -62,7 +61,6 @@ from uwfgit.store.layout import (
     ATTEMPTS,
     LINKS,
     OUTPUT_FILE,
-    PROMPT_FILE,
     REPLACED,
     nodes_folder,
     step_folder,
@@ -109,21 +107,21 @@ def append_step(
     if strings or words:
         links = collect_links(record, rule(), strings=strings, words=words)
         draft = replace(draft, warnings=(*draft.warnings, *links.warnings))
-    output, detail, node = step_nodes(record, draft, place)
+    step, nodes = make_step(record, draft, place)
     added, places = place_nodes(
-        record, place.nodes, (output, detail, node, *links.nodes), own=node
+        record, place.nodes, (*nodes, *links.nodes), own=step.hash
     )
     changes = replace_changes(ledger, record, place) if event == "poke" else {}
     changes |= added
-    changes |= output_changes(place.folder, draft)
-    changes |= link_changes(record, place.folder, draft.output, places)
-    step = read_step(node, place.number, output.payload)
+    if strings:
+        changes |= link_changes(record, place.folder, draft.output, places)
     person = committer(ledger, not_before=record.tip.committed_at)
     tip = _commit_run(
         ledger,
         record,
         changes,
         told=tell_step(record.tip.state, event, step, outcome, by=person),
+        folder=place.folder,
         step=step,
         person=person,
         is_last=is_last or outcome.status != "idle",
@@ -149,23 +147,21 @@ def append_attempt(
         RefConflictError: The branch moved meanwhile. Nothing was recorded.
     """
     place = StepPlace.of(record, draft.role, replaces=of_poke)
-    output, detail, node = step_nodes(record, draft, place)
-    changes, places = place_nodes(record, place.nodes, (output, detail, node), own=node)
+    step, nodes = make_step(record, draft, place)
+    changes, places = place_nodes(record, place.nodes, nodes, own=step.hash)
     tries = count_entries(record, f"{place.folder}/{ATTEMPTS}")
-    folder = f"{place.folder}/{ATTEMPTS}/{tries + 1}"
-    changes |= output_changes(folder, draft)
-    step = read_step(node, place.number, output.payload)
     person = committer(ledger, not_before=record.tip.committed_at)
     tip = _commit_run(
         ledger,
         record,
         changes,
         told=tell_attempt(record.tip.state, step, of_poke=of_poke, by=person),
+        folder=f"{place.folder}/{ATTEMPTS}/{tries + 1}",
         step=step,
         person=person,
     )
     record.advance(tip, places, reply=draft.role if draft.body else None)
-    return node.hash
+    return step.hash
 
 
 @writes_event
@@ -200,7 +196,7 @@ def append_hold(
     )
     run = next_run(record, tip.state.steps + 1)
     changes, places = place_nodes(
-        record, f"{thread_folder(tip.thread)}/{run}", (found, hold), own=hold
+        record, f"{thread_folder(tip.thread)}/{run}", (found, hold), own=hold.hash
     )
     person = event_person(ledger, tip)
     new = write_event(
@@ -222,10 +218,14 @@ def _commit_run(
     changes: FileChanges,
     *,
     told: Told,
+    folder: str,
     step: Step,
     person: Person,
     is_last: bool = True,
 ) -> Tip:
+    files = run_files(
+        step.output, step.body, edge_prompt=step.edge_prompt, note=step.note
+    )
     author = Person(
         name=agent_label(step.agent),
         email=AGENT_EMAIL,
@@ -235,7 +235,7 @@ def _commit_run(
     return write_event(
         ledger,
         record.tip,
-        changes,
+        changes | {f"{folder}/{name}": new_file(data) for name, data in files.items()},
         told=told,
         author=author,
         person=person,
@@ -315,10 +315,13 @@ def next_run(record: Record, number: int) -> str:
     return f"{folder}/{runs + 1}"
 
 
-def step_nodes(
+def make_step(
     record: Record, draft: StepDraft, place: StepPlace
-) -> tuple[Node, Node, Node]:
-    """Make output, detail and StepNode; times never go back behind the parent's."""
+) -> tuple[Step, tuple[Node, Node, Node]]:
+    """Make a step and its nodes: output, detail and StepNode.
+
+    Times never go back behind the parent's.
+    """
     output = make_node(draft.output_type, dict(draft.output))
     detail = make_node(DETAIL_TYPE, dict(draft.detail))
     # Ahead of the parent by a millisecond at least: two tries that are alike are
@@ -333,11 +336,12 @@ def step_nodes(
         "output": output.hash,
         "detail": detail.hash,
     }
-    return output, detail, make_node(STEP_TYPE, payload)
+    node = make_node(STEP_TYPE, payload)
+    return read_step(node, place.number, output.payload), (output, detail, node)
 
 
 def place_nodes(
-    record: Record, folder: str, nodes: Iterable[Node], *, own: Node
+    record: Record, folder: str, nodes: Iterable[Node], *, own: Hash
 ) -> tuple[FileChanges, NodePlaces]:
     """Place those nodes that the thread does not hold yet.
 
@@ -360,19 +364,11 @@ def place_nodes(
         entry = new_file(node.data)
         if node.hash in record.places:
             add_place(record.places, node.hash, node.type, entry.oid)
-            if node != own:
+            if node.hash != own:
                 continue
         add_place(places, node.hash, node.type, entry.oid)
         changes[f"{folder}/{node.name}"] = entry
     return changes, places
-
-
-def output_changes(folder: str, draft: StepDraft) -> FileChanges:
-    """Set ``output.md`` and ``prompt.md`` into a folder."""
-    return {
-        f"{folder}/{OUTPUT_FILE}": new_file(output_file(draft.output, draft.body)),
-        f"{folder}/{PROMPT_FILE}": new_file(prompt_file(draft.edge_prompt, draft.note)),
-    }
 
 
 def link_changes(

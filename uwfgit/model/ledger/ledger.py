@@ -38,9 +38,9 @@ from uwfgit.model.thread.record import (
 from uwfgit.model.thread.state import (
     ThreadState,
     Tip,
+    decode_state,
     iter_lineage,
     load_tip,
-    parse_state,
     read_tip,
 )
 from uwfgit.model.thread.step import Step
@@ -186,7 +186,7 @@ def _thread_row(ledger: Ledger, row: ThreadTipRow) -> ThreadRow:
         state = (
             read_tip(ledger.store, thread, commit).state
             if text is None
-            else parse_state(text)
+            else decode_state(text.encode(), checked=False)
         )
     except UwfError as exc:
         problem, is_earlier = exc.message, isinstance(exc, EarlierFormatError)

@@ -21,6 +21,7 @@ from uwfgit.constants import (
 )
 from uwfgit.ids import HASH_SHAPE, Hash
 from uwfgit.store.canonical import Json
+from uwfgit.store.layout import OUTPUT_FILE, PROMPT_FILE
 
 _PLAIN_KEY = re.compile(r"[$A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _LINK_FIELD = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -52,10 +53,18 @@ def _compact(value: Json) -> str:
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def prompt_file(edge_prompt: str, note: str | None) -> bytes:
-    """Write ``prompt.md``: the edge prompt, and a person's note below a rule."""
-    text = edge_prompt if note is None else f"{edge_prompt}\n\n---\n\n{note}"
-    return one_newline(text).encode()
+def run_files(
+    output: Mapping[str, Json], body: str, *, edge_prompt: str, note: str | None
+) -> dict[str, bytes]:
+    """Write the files of a run: ``output.md`` and ``prompt.md``.
+
+    The prompt is that of the edge, and a person's note below a rule.
+    """
+    told = edge_prompt if note is None else f"{edge_prompt}\n\n---\n\n{note}"
+    return {
+        OUTPUT_FILE: output_file(output, body),
+        PROMPT_FILE: one_newline(told).encode(),
+    }
 
 
 def task_file(prompt: str) -> bytes:

@@ -377,7 +377,10 @@ def read_event(commit: Commit) -> Event:
     thread = trailers.get("Uwf-Thread", "")
     if name not in EVENT_NAMES or not is_thread_id(thread):
         raise CorruptError(f"commit {commit.oid} is not an event of a thread")
-    following = trailers.get("Uwf-Next")
+    following, written = trailers.get("Uwf-Next"), trailers.get("Uwf-Status", NONE)
+    status = None if written == NONE else written
+    if written[:1] == '"':
+        status = _unquoted(written)
     node, prev = (trailers.get(key, "") for key in ("Uwf-Node", "Uwf-Prev"))
     return Event(
         commit=commit,
@@ -386,21 +389,17 @@ def read_event(commit: Commit) -> Event:
         node=Hash(node) if is_hash(node) else None,
         prev=Hash(prev) if is_hash(prev) else None,
         role=trailers.get("Uwf-Role"),
-        status=_status(trailers.get("Uwf-Status")),
+        status=status,
         next=None if following == NONE else following,
     )
 
 
-def _status(value: str | None) -> str | None:
-    if value is None or value == NONE:
-        return None
-    if value.startswith('"'):
-        try:
-            decoded = json.loads(value)
-        except ValueError:
-            return value
-        return decoded if isinstance(decoded, str) else value
-    return value
+def _unquoted(value: str) -> str:
+    try:
+        decoded = json.loads(value)
+    except ValueError:
+        return value
+    return decoded if isinstance(decoded, str) else value
 
 
 def iter_events(store: Store, tip: Oid) -> Iterator[Event]:

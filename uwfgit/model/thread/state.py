@@ -117,31 +117,27 @@ def encode_state(state: ThreadState) -> bytes:
     return encode_json(normalise(to_builtins(state)))
 
 
-def decode_state(data: bytes) -> ThreadState:
+def decode_state(data: bytes, *, checked: bool = True) -> ThreadState:
     """Read ``thread.json``.
 
+    Args:
+        data: Its bytes.
+        checked: Whether they must be exactly those of a state: they must not where
+            that was seen before.
+
     Raises:
-        CorruptError: The bytes are not exactly those of a state.
+        CorruptError: The bytes are not those of a state.
         FormatVersionError: It is of a newer format.
         EarlierFormatError: It was written before format 1 was fixed.
     """
     try:
-        decode_json(data)
+        if checked:
+            decode_json(data)
+        state = _DECODER.decode(data)
     except CorruptError as exc:
         raise CorruptError(f"thread.json: {exc.message}") from exc
-    return parse_state(data)
-
-
-def parse_state(text: str | bytes) -> ThreadState:
-    """Read ``thread.json`` without a look at whether its bytes are canonical.
-
-    Raises:
-        CorruptError, FormatVersionError, EarlierFormatError: As :func:`decode_state`.
-    """
-    try:
-        state = _DECODER.decode(text)
     except (ValueError, RecursionError) as exc:
-        raise _refusal(text, exc) from exc
+        raise _refusal(data, exc) from exc
     for name in _SHARED:
         value = getattr(state, name)
         if value is not None:
@@ -149,9 +145,9 @@ def parse_state(text: str | bytes) -> ThreadState:
     return state
 
 
-def _refusal(text: str | bytes, why: Exception) -> InvalidError:
+def _refusal(data: bytes, why: Exception) -> InvalidError:
     try:
-        value = json.loads(text)
+        value = json.loads(data)
     except (ValueError, RecursionError) as exc:
         return CorruptError(f"thread.json: {exc}")
     if isinstance(value, dict):
@@ -280,4 +276,5 @@ def compare_sharing(store: Store, tip: Oid, tracked: Mapping[str, Oid]) -> Shari
 
 def find_sharing(store: Store, thread: ThreadId, tip: Oid) -> Sharing:
     """Compare one thread with what remotes had of it."""
-    return compare_sharing(store, tip, find_tracked(store, thread))
+    tracked = find_tracked(store, thread)
+    return compare_sharing(store, tip, tracked) if tracked else NOT_SHARED

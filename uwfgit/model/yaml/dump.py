@@ -130,9 +130,12 @@ def _lines(value: Json, unsafe: re.Pattern[str]) -> list[str]:
         ]
     if isinstance(value, (list, tuple)) and value:
         return [line for item in value for line in _behind("- ", _lines(item, unsafe))]
-    if isinstance(value, str):
-        return _text(value, unsafe)
-    return [_scalar(value)]
+    if not isinstance(value, str):
+        return [_scalar(value)]
+    if _is_plain(value):
+        return [value]
+    is_literal = _is_literal(value, unsafe)
+    return _literal(value) if is_literal else [_quoted(value, unsafe)]
 
 
 def _behind(lead: str, lines: list[str]) -> list[str]:
@@ -164,11 +167,7 @@ def _scalar(value: Json) -> str:
     raise TypeError(f"a {type(value).__name__} is not a JSON value")
 
 
-def _text(text: str, unsafe: re.Pattern[str]) -> list[str]:
-    if _is_plain(text):
-        return [text]
-    if not _is_literal(text, unsafe):
-        return [_quoted(text, unsafe)]
+def _literal(text: str) -> list[str]:
     ending = len(text) - len(text.rstrip("\n"))
     chomp = "-" if ending == 0 else "" if ending == 1 else "+"
     lines = text.removesuffix("\n").split("\n")

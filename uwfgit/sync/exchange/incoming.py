@@ -18,7 +18,7 @@ from uwfgit.errors import LockedError, first_of, name_some
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import STEP_EVENTS, read_event
-from uwfgit.model.thread.state import load_tip, parse_state
+from uwfgit.model.thread.state import decode_state, load_tip
 from uwfgit.model.wording import count_of
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.refbatch import move_many
@@ -302,7 +302,7 @@ def _fork_once(ledger: Ledger, thread: ThreadId) -> ThreadId:
     for row in ledger.lookup.list_threads():
         if row.state_json is None or row.thread == thread:
             continue
-        state = parse_state(row.state_json)
+        state = decode_state(row.state_json.encode(), checked=False)
         origin = state.forked_from
         is_same = origin is not None and origin.step == state.head == head
         if is_same and ledger.local.is_made_here(row.commit):

@@ -7,7 +7,7 @@ from typing import Final
 from uwfgit.constants import MAX_RUNS, MAX_STEPS
 from uwfgit.ids import Hash, is_hash
 from uwfgit.model.node import TEXT_TYPE
-from uwfgit.model.thread.derive import link_field, output_file, prompt_file
+from uwfgit.model.thread.derive import link_field, run_files
 from uwfgit.model.thread.step import Step
 from uwfgit.store.layout import (
     ATTEMPTS,
@@ -36,10 +36,10 @@ def attempt_files(objects: Objects, view: View, step: Step) -> Files:
 
 
 def _read_files(folder: str, step: Step) -> Files:
-    return {
-        f"{folder}/{OUTPUT_FILE}": output_file(step.output, step.body),
-        f"{folder}/{PROMPT_FILE}": prompt_file(step.edge_prompt, step.note),
-    }
+    files = run_files(
+        step.output, step.body, edge_prompt=step.edge_prompt, note=step.note
+    )
+    return {f"{folder}/{name}": data for name, data in files.items()}
 
 
 def next_run_folder(objects: Objects, view: View, number: int) -> str:
