@@ -441,3 +441,20 @@ def test_a_thread_goes_on_after_a_reply_that_was_too_large(
     assert exec_thread(acting(ledger, saying(GOOD)), thread, count=1).end == "done"
     assert state_of(ledger.store, thread).status == "end"
     check_thread(ledger.store, thread)
+
+
+def test_a_clock_that_no_reader_accepts_is_refused_before_the_agent_is_asked(
+    store: Store, tmp_path: Path
+) -> None:
+    thread = begin(make_ledger(store, Clock(repeat(1_000))), tmp_path).thread
+    late = make_ledger(store, Clock(repeat(MAX_TIME * 1000)))
+    asked: list[AgentRequest] = []
+
+    def act(request: AgentRequest) -> str:
+        asked.append(request)
+        return reply(plan="in vain")
+
+    with pytest.raises(SizeError):
+        exec_thread(acting(late, act), thread, count=1)
+
+    assert asked == []

@@ -33,7 +33,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import StepPlace
-from uwfgit.model.ledger.commit import require_identity, require_recordable
+from uwfgit.model.ledger.commit import committer, require_recordable
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
 from uwfgit.model.node import META_TYPE, Node, make_node
 from uwfgit.model.thread.derive import find_hash_words
@@ -115,8 +115,9 @@ class Run(Struct, frozen=True, kw_only=True):
         state = record.tip.state
         is_poke = cycle.event == "poke"
         replaced = record.step(state.head, state.steps) if is_poke else None
-        # Before the agent is asked: what it says must find room.
-        require_identity(engine.ledger)
+        # Before the agent is asked: what it says must find room, and somebody whom
+        # every reader accepts must record it.
+        committer(engine.ledger)
         place = StepPlace.of(record, name, replaces=is_poke)
         require_short(
             "the step's prompt with its note", [cycle.routed.prompt, cycle.note]

@@ -54,32 +54,18 @@ def committer(ledger: Ledger, *, not_before: int = 0) -> Person:
     Raises:
         SizeError: It is longer, or later, than any reader would accept.
     """
-    require_identity(ledger)
+    who = ledger.identity
+    for what, text in (("name", who.name), ("mail address", who.email)):
+        size = len(text.encode())
+        if size > MAX_PERSON_BYTES:
+            raise SizeError(f"your {what} for git", found=size, limit=MAX_PERSON_BYTES)
     time = max(ledger.now_ms() // 1000, not_before)
     # libgit2 writes a later one as 0.
     if time >= MAX_TIME:
         raise SizeError(
             "the clock", found=time, limit=MAX_TIME - 1, unit="seconds since 1970"
         )
-    return Person(
-        name=ledger.identity.name,
-        email=ledger.identity.email,
-        time=time,
-        offset=ledger.utc_offset,
-    )
-
-
-def require_identity(ledger: Ledger) -> None:
-    """Refuse the git identity when it is longer than any reader would accept.
-
-    Raises:
-        SizeError: It is.
-    """
-    who = ledger.identity
-    for what, text in (("name", who.name), ("mail address", who.email)):
-        size = len(text.encode())
-        if size > MAX_PERSON_BYTES:
-            raise SizeError(f"your {what} for git", found=size, limit=MAX_PERSON_BYTES)
+    return Person(name=who.name, email=who.email, time=time, offset=ledger.utc_offset)
 
 
 def require_recordable(folder: Path) -> None:
