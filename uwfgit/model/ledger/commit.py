@@ -10,6 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.constants import MAX_PERSON_BYTES, MAX_STATE_BYTES, MAX_TIME
@@ -130,26 +131,21 @@ def write_event(
     if len(data) > MAX_STATE_BYTES:
         raise SizeError(STATE_FILE, found=len(data), limit=MAX_STATE_BYTES)
     changes = {**changes, path: new_file(data)}
-    before = parent.commit if parent else GENESIS_OID
     base = parent.tree if parent else read_commit(store, GENESIS_OID).tree
     batch = Batch(store=store)
     tree = batch.edit_tree(base, changes)
-    commit = add_commit(
-        ledger,
-        batch,
+    new = NewCommit(
         tree=tree,
-        parent=before,
+        parent=parent.commit if parent else GENESIS_OID,
         author=author,
         person=person,
         message=message,
         is_last=is_last,
         holds_reply=holds_reply,
     )
-    if ledger.is_draft:
-        batch.write_loose()
-    else:
-        subject = message.partition("\n")[0]
-        publish(ledger, batch, thread_ref(state.thread), old, commit, reason=subject)
+    ref = None if ledger.is_draft else thread_ref(state.thread)
+    subject = message.partition("\n")[0]
+    commit = commit_batch(ledger, batch, new, ref=ref, old=old, reason=subject)
     return Tip(
         thread=state.thread,
         commit=commit,
@@ -159,89 +155,67 @@ def write_event(
     )
 
 
-def publish(
+class NewCommit(Struct, frozen=True, kw_only=True):
+    """What a commit with one parent is made of."""
+
+    tree: Oid
+    parent: Oid
+    author: Person
+    person: Person
+    """Who records it, and when."""
+    message: str
+    is_last: bool = True
+    """Whether the command may end with it."""
+    holds_reply: bool = False
+    """Whether it keeps what an agent said, signed or not."""
+
+
+def commit_batch(
     ledger: Ledger,
     batch: Batch,
-    ref: str,
-    old: Oid | None,
-    new: Oid,
+    new: NewCommit,
     *,
-    reason: str,
+    ref: str | None = None,
+    old: Oid | None = None,
+    reason: str = "",
     beside: Moves = NO_MOVES,
-) -> None:
-    """Write a batch, and then point a ref at the commit in it.
+) -> Oid:
+    """Write a batch and a commit of a tree in it, then point a ref at the commit.
 
-    Other refs may move with it, ``beside`` it: all, or none.
+    It is signed when the user wants it so. One that holds a reply is written
+    unsigned, with a warning, when it cannot be signed.
+
+    Args:
+        ledger: Where to.
+        batch: What the commit needs.
+        new: The commit.
+        ref: What is to name it; ``None`` when nothing is yet.
+        old: What the ref must point at; ``None`` when it must not exist.
+        reason: Why the ref moves, for its log.
+        beside: Other refs that move with it: all, or none.
 
     Raises:
         RefConflictError: The ref, or one beside it, does not point at ``old``.
-        StoreError: The store cannot be written.
-    """
-    with batch.write():
-        # Before the ref: killed in between, it would pass for somebody else's.
-        ledger.local.record_commit(new)
-        move_refs(ledger.store, {ref: (old, new), **beside}, reason=reason)
-
-
-def add_commit(
-    ledger: Ledger,
-    batch: Batch,
-    *,
-    tree: Oid,
-    parent: Oid,
-    author: Person,
-    person: Person,
-    message: str,
-    is_last: bool = True,
-    holds_reply: bool = False,
-) -> Oid:
-    """Add a commit, signed when the user wants it so, to a batch that has its tree.
-
-    One that holds a reply is added unsigned, with a warning, when it cannot be
-    signed.
-
-    Raises:
-        StoreError: It cannot be signed.
+        StoreError: It cannot be signed, or the store not be written.
     """
     data = format_commit(
-        tree=tree,
-        parents=(parent,),
-        author=author,
-        committer=person,
-        message=message,
+        tree=new.tree,
+        parents=(new.parent,),
+        author=new.author,
+        committer=new.person,
+        message=new.message,
     )
-    if ledger.signer.wants(is_last=is_last):
-        data = _sign(ledger, data, batch.find(tree), holds_reply=holds_reply)
-    return batch.add("commit", data)
-
-
-def commit_tree(
-    ledger: Ledger,
-    *,
-    tree: Oid,
-    parent: Oid,
-    author: Person,
-    person: Person,
-    message: str,
-    is_last: bool = True,
-) -> Oid:
-    """Write a commit, of a tree that is there, that no ref names yet.
-
-    Raises:
-        StoreError: It cannot be signed, or not be written.
-    """
-    batch = Batch(store=ledger.store)
-    commit = add_commit(
-        ledger,
-        batch,
-        tree=tree,
-        parent=parent,
-        author=author,
-        person=person,
-        message=message,
-        is_last=is_last,
-    )
-    batch.write_loose()
+    if ledger.signer.wants(is_last=new.is_last):
+        tree = batch.find(new.tree)
+        data = _sign(ledger, data, tree, holds_reply=new.holds_reply)
+    commit = batch.add("commit", data)
+    if ref is None:
+        batch.write_loose()
+        return commit
+    with batch.write():
+        # Before the ref: killed in between, it would pass for somebody else's.
+        ledger.local.record_commit(commit)
+        move_refs(ledger.store, {ref: (old, commit), **beside}, reason=reason)
     return commit
 
 

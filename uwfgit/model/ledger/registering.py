@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from uwfgit.errors import NotFoundError, StateError
 from uwfgit.ids import Hash, Oid
-from uwfgit.model.ledger.commit import add_commit, committer, publish
+from uwfgit.model.ledger.commit import NewCommit, commit_batch, committer
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.registry import (
     Version,
@@ -300,9 +300,7 @@ def _write(
 ) -> None:
     person = committer(ledger)
     message = format_version(event, name, pinned.hash, pinned.oid, origin=pinned.origin)
-    commit = add_commit(
-        ledger,
-        batch,
+    new = NewCommit(
         tree=tree,
         parent=old or GENESIS_OID,
         author=person,
@@ -312,4 +310,4 @@ def _write(
     # The branch is not there yet when it comes out of the trash.
     expected = None if trash else old
     ref = workflow_ref(name)
-    publish(ledger, batch, ref, expected, commit, reason=event, beside=trash)
+    commit_batch(ledger, batch, new, ref=ref, old=expected, reason=event, beside=trash)

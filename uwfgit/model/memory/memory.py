@@ -15,7 +15,7 @@ from typing import Any, Final
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, InvalidError, NotFoundError, SizeError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger.commit import add_commit, committer, publish
+from uwfgit.model.ledger.commit import NewCommit, commit_batch, committer
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.memory.parts import PART_BYTES, cut_parts
 from uwfgit.model.thread.derive import format_message
@@ -109,9 +109,7 @@ def _write(ledger: Ledger, thread: ThreadId, session: Session, author: Person) -
             changes[path] = TreeEntry(oid=write_blob(store, part))
     # Parts that are known stay where they are; the rest is small.
     batch = Batch(store=store)
-    commit = add_commit(
-        ledger,
-        batch,
+    new = NewCommit(
         tree=batch.edit_tree(None, changes),
         parent=old or GENESIS_OID,
         author=author,
@@ -123,8 +121,8 @@ def _write(ledger: Ledger, thread: ThreadId, session: Session, author: Person) -
         ),
         holds_reply=True,
     )
-    publish(ledger, batch, ref, old, commit, reason=f"memory of {session.role}")
-    return commit
+    reason = f"memory of {session.role}"
+    return commit_batch(ledger, batch, new, ref=ref, old=old, reason=reason)
 
 
 def _encode(session: Session) -> bytes:

@@ -20,7 +20,7 @@ from uwfgit.model.ledger.append import (
     next_run,
     replace_changes,
 )
-from uwfgit.model.ledger.commit import FileChanges, commit_tree, signer_for
+from uwfgit.model.ledger.commit import FileChanges, NewCommit, commit_batch, signer_for
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import HOLD_TYPE
 from uwfgit.model.thread.derive import (
@@ -283,9 +283,7 @@ def _commit(
             )
     changes = {**changes, path: new_file(encode_state(state))}
     tree = batch.edit_tree(parent.tree, changes)
-    batch.write_loose()
-    commit = commit_tree(
-        replace(ledger, signer=signer_for(ledger, person)),
+    new = NewCommit(
         tree=tree,
         parent=parent.commit,
         author=author,
@@ -293,6 +291,8 @@ def _commit(
         message=message,
         is_last=is_last,
     )
+    signing = replace(ledger, signer=signer_for(ledger, person))
+    commit = commit_batch(signing, batch, new)
     return Tip(
         thread=state.thread,
         commit=commit,

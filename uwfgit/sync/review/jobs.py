@@ -10,7 +10,7 @@ from typing import Final
 
 from uwfgit.errors import InvalidError, StateError, UwfError
 from uwfgit.ids import Oid
-from uwfgit.model.ledger.commit import commit_tree, committer
+from uwfgit.model.ledger.commit import NewCommit, commit_batch, committer
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.shell import quote_words
 from uwfgit.store.genesis import GENESIS_OID
@@ -124,16 +124,11 @@ def _add_job(ledger: Ledger, parent: Oid, job: CiJob) -> Oid:
     tree = batch.edit_tree(old, {job.path: new_file(job.text.encode())})
     if tree == old:
         return parent
-    batch.write_loose()
     person = committer(ledger)
-    return commit_tree(
-        ledger,
-        tree=tree,
-        parent=parent,
-        author=person,
-        person=person,
-        message=_MESSAGE,
+    new = NewCommit(
+        tree=tree, parent=parent, author=person, person=person, message=_MESSAGE
     )
+    return commit_batch(ledger, batch, new)
 
 
 def add_jobs(
