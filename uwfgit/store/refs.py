@@ -18,13 +18,12 @@ from typing import Final, Protocol
 
 from uwfgit.errors import CorruptError, LockedError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
-from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.layout import THREAD_PREFIX
 from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import pause
-from uwfgit.store.locks.git_lock import remove_dead
+from uwfgit.store.locks.git_lock import removal_hint, remove_dead
 from uwfgit.store.locks.holding import (
     NO_MOVES,
     PACKED,
@@ -216,9 +215,7 @@ def _require_patience(
     if held is not None and waited >= _LOCK_WAIT and not remove_dead(store, held):
         what = held.relative_to(store.path).as_posix().removesuffix(".lock")
         error = LockedError(f"ref '{what}'", holder=f"'{held}'")
-        error.hint = (
-            f"try again; when no git is at work here: rm {quote_word(str(held))}"
-        )
+        error.hint = f"try again; {removal_hint(held)}"
         raise error from exc
 
 

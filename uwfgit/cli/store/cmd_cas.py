@@ -12,7 +12,6 @@ from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Column, format_json, format_table
 from uwfgit.cli.store.nodes import (
-    blob_oid,
     build_node,
     check_node,
     complete_hash,
@@ -116,10 +115,12 @@ def _emit_hashes(context: CommandContext, key: str, hashes: Sequence[str]) -> No
 @add_command(app, "oid")
 def oid(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) -> None:
     """Print the git object that holds a node."""
+    from uwfgit.store.raw import BLOB, name_object
+
     context = get_context(ctx)
     ledger = context.open_ledger()
     found = _load(context, ledger, node, thread)
-    name = blob_oid(found)
+    name = name_object(BLOB, found.data)
     if name not in ledger.store.repo:
         raise NotFoundError(
             "object", found.hash, hint="the type is built in; no thread holds it yet"

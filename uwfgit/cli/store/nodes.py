@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from uwfgit.errors import (
     Problem,
     UwfError,
 )
-from uwfgit.ids import Hash, Oid, find_hash
+from uwfgit.ids import Hash, find_hash
 from uwfgit.model.ledger.ledger import Ledger, find_tip, load_node
 from uwfgit.model.node import (
     BUILTIN_NAMES,
@@ -256,10 +255,3 @@ def build_node(
     node = make_node(node_type, payload)
     keep.check_payload(node, schema)
     return context.open_ledger(write=True), node
-
-
-def blob_oid(node: Node) -> Oid:
-    """Name the git object that holds a node; there is one encoding only."""
-    data = node.data
-    header = b"blob %d\0" % len(data)
-    return Oid(hashlib.sha1(header + data).hexdigest())  # noqa: S324 - git's own name of the object

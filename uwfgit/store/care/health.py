@@ -35,7 +35,7 @@ from uwfgit.store.layout import (
     thread_ref,
 )
 from uwfgit.store.locks.flock import Holder, read_holder
-from uwfgit.store.locks.git_lock import list_git_locks
+from uwfgit.store.locks.git_lock import list_git_locks, removal_hint
 from uwfgit.store.locks.holding import has_leftovers, tidy_up
 from uwfgit.store.lookup.table import Lookup
 from uwfgit.store.objects import read_commit, read_tag
@@ -320,7 +320,7 @@ def check_locks(store: Store) -> Iterator[HealthFinding]:
             check="locks",
             level="problem",
             message=f"'{path}' was left by a git that is gone",
-            hint=f"when no git is at work here: rm {quote_word(str(path))}",
+            hint=removal_hint(path),
             mend=mend,
         )
     if not held and not stale:

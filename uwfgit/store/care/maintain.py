@@ -17,14 +17,13 @@ from msgspec.structs import replace
 
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
-from uwfgit.shell import quote_word
 from uwfgit.store.git.gitcmd import GitResult, run_git
 from uwfgit.store.git.streaming import leave_to_git
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import MEMORY_PREFIX, THREAD_PREFIX, TRASH_PREFIX
 from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import Lock, lock
-from uwfgit.store.locks.git_lock import ANY, list_git_locks
+from uwfgit.store.locks.git_lock import ANY, list_git_locks, lock_stays
 from uwfgit.store.locks.holding import alone, announce
 from uwfgit.store.pack import tidy_packs
 from uwfgit.store.refs import find_ref, list_refs, move_refs
@@ -237,11 +236,7 @@ def _require_unlocked(path: Path) -> None:
         LockedError: Names the file.
     """
     for held in list_git_locks(path):
-        error = LockedError(f"'{held}'")
-        error.hint = (
-            f"try again; when no git is at work here: rm {quote_word(str(held))}"
-        )
-        raise error
+        raise lock_stays(held)
 
 
 def _first_reason(result: GitResult) -> str:

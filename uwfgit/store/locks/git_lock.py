@@ -71,12 +71,7 @@ def _take(path: Path, beside: Path, own: Path, descriptor: int) -> None:
                 _name_too(own, beside)
             except FileExistsError as exc:
                 if time.monotonic() >= deadline:
-                    error = LockedError(f"'{beside}'")
-                    error.hint = (
-                        "try again; when no git is at work here: "
-                        f"rm {quote_word(str(beside))}"
-                    )
-                    raise error from exc
+                    raise lock_stays(beside) from exc
             else:
                 return
         pause()
@@ -123,6 +118,18 @@ def append(path: Path, make: Callable[[], str]) -> None:
             found += b"\n"
         file.write(found + text.encode("utf-8", "surrogateescape"))
         os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+
+
+def lock_stays(path: Path) -> LockedError:
+    """Make the error for a lock file of git's that does not go away."""
+    error = LockedError(f"'{path}'")
+    error.hint = f"try again; {removal_hint(path)}"
+    return error
+
+
+def removal_hint(path: Path) -> str:
+    """Say how a lock file of git's is removed whose maker may be gone."""
+    return f"when no git is at work here: rm {quote_word(str(path))}"
 
 
 def list_git_locks(path: Path) -> tuple[Path, ...]:

@@ -29,12 +29,11 @@ from uwfgit.errors import (
     UntrustedError,
 )
 from uwfgit.ids import Oid
-from uwfgit.shell import quote_word
 from uwfgit.store.files import only_mine
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import Lock, lock, pause, read_holder
-from uwfgit.store.locks.git_lock import ANY, remove_dead, remove_leftovers
+from uwfgit.store.locks.git_lock import ANY, lock_stays, remove_dead, remove_leftovers
 from uwfgit.store.log import log_event
 from uwfgit.store.pack import sync_folder
 
@@ -99,12 +98,7 @@ def _require_free(store: Store, refs: Iterable[str]) -> None:
         while path.exists() and not remove_dead(store, path):
             tidy_up(store)
             if time.monotonic() > deadline:
-                error = LockedError(f"'{path}'")
-                error.hint = (
-                    "try again; when no git is at work here: "
-                    f"rm {quote_word(str(path))}"
-                )
-                raise error
+                raise lock_stays(path)
             pause()
 
 
