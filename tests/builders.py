@@ -22,7 +22,7 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.kept import Kept
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import STEP_TYPE
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import Tip
 from uwfgit.model.thread.step import Code, Step
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
@@ -256,7 +256,7 @@ def run(
 
 
 def record_of(ledger: Ledger, thread: ThreadId) -> Record:
-    return load_record(ledger.store, thread)
+    return open_record(ledger.store, thread)
 
 
 def edit_tree(

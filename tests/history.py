@@ -11,7 +11,7 @@ from uwfgit.model.node import validate_node
 from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.derive import run_files, task_file
 from uwfgit.model.thread.event import Event, iter_events, read_event
-from uwfgit.model.thread.record import load_record, open_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.model.thread.state import ThreadState, encode_state, load_tip, read_tip
 from uwfgit.store.canonical import META_TYPE
 from uwfgit.store.genesis import GENESIS_OID
@@ -128,7 +128,7 @@ def _check_states(store: Store, tip: Oid) -> None:
 
 def _check_nodes(store: Store, thread: ThreadId) -> None:
     """Each reads back under its hash and schema, and all it refers to is there."""
-    record = load_record(store, thread)
+    record = open_record(store, thread)
     for node_hash in record.places:
         node = record.node(node_hash)
         schema = record.node(node.type, META_TYPE).payload

@@ -27,7 +27,7 @@ from uwfgit.model.ledger.ledger import Ledger, find_tip
 from uwfgit.model.mask import mask_warnings
 from uwfgit.model.node import Node, make_node
 from uwfgit.model.thread.derive import output_file, task_file
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step
 from uwfgit.store.canonical import Json
@@ -127,7 +127,7 @@ class Store:
 
     def _read(self, name: ThreadId) -> Thread:
         store = self._ledger.store
-        return Thread(_record=load_record(store, name))
+        return Thread(_record=open_record(store, name))
 
     def put(self, node_type: str, payload: Json) -> Hash:
         """Keep a node until it is dropped, and return its hash.

@@ -13,7 +13,7 @@ from uwfgit.ids import Hash, Oid
 from uwfgit.model.ledger.keep import put_nodes
 from uwfgit.model.ledger.ledger import Ledger, load_node, load_nodes
 from uwfgit.model.node import BUILTIN_NAMES, DETAIL_TYPE, Node, make_node
-from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.store.layout import NODES, thread_folder, thread_ref
 
 _OBJECT = BUILTIN_NAMES["object"]
@@ -84,8 +84,8 @@ def measure_reading(world: World) -> Mapping[str, Measure]:
     with world.opened(path) as ledger:
         store = ledger.store
         plain, verified, raw = alternate(
-            lambda: load_record(store, long.thread, checked=False).steps(),
-            lambda: load_record(store, long.thread).steps(),
+            lambda: open_record(store, long.thread, checked=False).steps(),
+            lambda: open_record(store, long.thread).steps(),
             lambda: _read_raw(path, long),
             repeats=world.size(15, 3),
             clock=CPU,

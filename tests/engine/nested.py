@@ -15,7 +15,7 @@ from uwfgit.engine.run.executor import (
 )
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
 from uwfgit.model.yaml.dump import dump_yaml
@@ -112,7 +112,7 @@ def children_of(ledger: Ledger, thread: ThreadId) -> list[ThreadId]:
     ledger.lookup.refresh()
     found = []
     for row in ledger.lookup.list_threads():
-        record = load_record(ledger.store, row.thread)
+        record = open_record(ledger.store, row.thread)
         if record.start.parent is not None and record.start.parent.thread == thread:
             found.append(row.thread)
     return sorted(found)

@@ -34,7 +34,7 @@ from uwfgit.engine.run.thread import fork_thread, start_thread
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.workflow.document import workflow_document
@@ -522,7 +522,7 @@ def test_a_thread_with_conditions_verifies(
     resume_thread(acting(ledger, saying(DONE)), thread, note="more")
     go(ledger, fork, DONE, GOOD)
 
-    steps = load_record(store, thread).steps()
+    steps = open_record(store, thread).steps()
 
     assert_verified(store)
     assert [step.role for step in steps] == [

@@ -10,7 +10,6 @@ from uwfgit.model.thread.derive import (
     find_hash_strings,
     find_hash_words,
     link_field,
-    one_newline,
     output_file,
     run_files,
     task_file,
@@ -135,7 +134,6 @@ def test_a_prompt_is_written_with_the_note_below_a_rule(
 )
 def test_a_task_ends_in_exactly_one_newline(text: str, expected: bytes) -> None:
     assert task_file(text) == expected
-    assert one_newline(text).encode() == expected
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from tests.stress.forked import (
 )
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import find_node
-from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.record import open_record
 
 _HASH = re.compile(r"^[0-9A-F][0-9A-HJKMNP-TV-Z]{12}$", re.MULTILINE)
 _STEP = re.compile(r"^step ", re.MULTILINE)
@@ -160,7 +160,7 @@ def _check(folder: Path, tally: Tally) -> None:
     git(folder / "store", "fsck", "--strict", "--no-dangling", "--no-progress")
     ledger = open_ledger(folder)
     for thread, count in tally.steps.items():
-        record = load_record(ledger.store, thread)
+        record = open_record(ledger.store, thread)
         assert record.tip.state.steps == count
         assert sum(1 for _ in record.iter_steps()) == count
     assert len(list_threads(folder)) == tally.done["start"] + 2

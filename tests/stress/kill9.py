@@ -38,7 +38,7 @@ from tests.stress.forked import (
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
-from uwfgit.model.thread.record import load_record, open_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.model.thread.state import load_tip
 from uwfgit.store.locks.flock import read_holder
 
@@ -156,7 +156,7 @@ def _check_reported(harness: Harness, kind: str, words: list[str], out: str) -> 
     ledger = harness.ledger()
     tally = harness.tally
     if kind in {"exec", "resume", "poke"}:
-        record = open_record(ledger.store, load_tip(ledger.store, ThreadId(words[2])))
+        record = open_record(ledger.store, ThreadId(words[2]))
         steps = {step.number: step for step in record.iter_steps()}
         for number, role, status in _STEP.findall(out):
             assert steps[int(number)].role == role, (words, out)
@@ -176,7 +176,7 @@ def _check_reported(harness: Harness, kind: str, words: list[str], out: str) -> 
         assert load_tip(ledger.store, ThreadId(words[2])).state.status == "cancelled"
         tally.reported += 1
     for thread in harness.threads():
-        record = load_record(ledger.store, thread)
+        record = open_record(ledger.store, thread)
         assert sum(1 for _ in record.iter_steps()) == record.tip.state.steps
 
 

@@ -32,7 +32,7 @@ from tests.planted import GITHUB
 from tests.stress.forked import call, list_threads, open_ledger, prepare_user
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import find_node
-from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.model.thread.state import load_tip
 from uwfgit.store.layout import TRASH_PREFIX
 
@@ -373,7 +373,7 @@ def _check(folder: Path, words: list[str], out: str, tally: Tally) -> None:
     ledger = open_ledger(folder)
     threads = list_threads(folder)
     for thread in threads:
-        record = load_record(ledger.store, thread)
+        record = open_record(ledger.store, thread)
         assert sum(1 for _ in record.iter_steps()) == record.tip.state.steps
         assert ledger.local.is_made_here(record.tip.commit), "a stranger's, it seems"
     for number in _STEP.findall(out):

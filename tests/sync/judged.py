@@ -15,7 +15,7 @@ from uwfgit.model.ledger.append import append_hold
 from uwfgit.model.ledger.branch import append_summary
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import DETAIL_TYPE, make_node
-from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Usage
 
@@ -57,7 +57,7 @@ def make_judged(ledger: Ledger, folder: Path, **changes: Any) -> ThreadId:  # no
 
 
 def hold(ledger: Ledger, thread: ThreadId, reason: str) -> None:
-    record = load_record(ledger.store, thread)
+    record = open_record(ledger.store, thread)
     append_hold(
         ledger, record, reason=reason, detail=DETAIL, usage=USAGE, judge="judge-1"
     )

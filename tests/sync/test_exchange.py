@@ -40,7 +40,7 @@ from uwfgit.model.ledger.registering import (
 )
 from uwfgit.model.ledger.registry import workflow_history
 from uwfgit.model.node import Node, make_text
-from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.model.thread.state import find_sharing, load_tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref, workflow_ref
@@ -672,7 +672,7 @@ def test_a_step_that_a_resolve_set_aside_is_found_by_its_hash(
         person.pull()
     bob.go(thread, BAD, DONE)
     bob.push()
-    record = load_record(bob.store, thread)
+    record = open_record(bob.store, thread)
     aside = [step.hash for step in record.iter_steps()][:2]
     eve.pull()
     ada.go(thread, GOOD)

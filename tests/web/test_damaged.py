@@ -32,7 +32,7 @@ def test_a_step_whose_record_is_lost_is_shown_with_why(
     assert uwf("thread", "exec", thread, "--agent", "mute").code == 0
     path = Path(uwf("store", "path", "--json").json["store"])
     store = open_store(path, home=path.parent)
-    record = open_record(store, load_tip(store, ThreadId(thread)))
+    record = open_record(store, ThreadId(thread))
     detail = record.places[Hash(record.step_at(1).detail_hash)][1]
 
     object_file(store, detail).unlink()

@@ -11,7 +11,6 @@ from uwfgit.engine.ask.prompt import output_format
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.workflow.workflow import Role, Workflow
 from uwfgit.store.files import read_plain
@@ -96,7 +95,7 @@ def read_call(words: tuple[str, ...], environment: Mapping[str, str]) -> Call:
         )
     home, path = Path(environment["UWF_HOME"]), Path(environment["UWF_STORE"])
     store = open_store(path, home=home)
-    record = open_record(store, load_tip(store, ThreadId(words[0])), checked=False)
+    record = open_record(store, ThreadId(words[0]), checked=False)
     role = record.workflow.roles.get(words[1])
     if role is None:
         raise NotFoundError("role", words[1])

@@ -236,10 +236,10 @@ def pull_code(
 
 def _lacks(ledger: Ledger, tree: WorkTree, thread: ThreadId) -> bool:
     from uwfgit.code.exchange import list_chained
-    from uwfgit.model.thread.record import load_record
+    from uwfgit.model.thread.record import open_record
 
     try:
-        steps = list_known(load_record(ledger.store, thread))
+        steps = list_known(open_record(ledger.store, thread))
     except UwfError:
         return False
     trees = {each for step in steps for each in (step.before, step.after) if each}

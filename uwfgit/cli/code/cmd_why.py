@@ -270,10 +270,10 @@ def _list_chains(context: CommandContext, tree: WorkTree) -> list[Chain]:
 
 def _index(ledger: Ledger, thread: ThreadId) -> StepIndex | None:
     from uwfgit.code.blame.steps import index_steps
-    from uwfgit.model.thread.record import load_record
+    from uwfgit.model.thread.record import open_record
 
     try:
-        return index_steps(load_record(ledger.store, thread))
+        return index_steps(open_record(ledger.store, thread))
     except UwfError:
         # A thread that is not here, or is damaged, can name no step.
         return None
@@ -360,14 +360,14 @@ def _export(context: CommandContext, tree: WorkTree, found: _Found) -> None:
 
 def _find_models(context: CommandContext, found: _Found) -> dict[Any, str | None]:
     from uwfgit.model.node import DETAIL_TYPE
-    from uwfgit.model.thread.record import load_record
+    from uwfgit.model.thread.record import open_record
 
     ledger = _find_ledger(context)
     steps = {step.hash: step for _, each in found for o in each for step in o.steps}
     models: dict[Any, str | None] = {}
     for name, step in steps.items():
         if ledger is not None:
-            record = load_record(ledger.store, step.thread)
+            record = open_record(ledger.store, step.thread)
             detail = record.node(step.detail, DETAIL_TYPE).payload
             models[name] = _model_id(detail["kind"], detail["model"])
     return models

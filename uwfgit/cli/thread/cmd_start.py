@@ -340,13 +340,13 @@ def _find_parent(context: CommandContext, ledger: Ledger) -> Parent | None:
     """Find the thread whose agent runs this command, if it is in this store."""
     from uwfgit.engine.run.thread import Parent
     from uwfgit.errors import UwfError
-    from uwfgit.model.thread.record import load_record
+    from uwfgit.model.thread.record import open_record
 
     thread = find_thread_id(context.environment.get("UWF_THREAD", ""))
     if thread is None:
         return None
     try:
-        record = load_record(ledger.store, thread)
+        record = open_record(ledger.store, thread)
     except UwfError:
         return None
     most = context.settings.limits.depth

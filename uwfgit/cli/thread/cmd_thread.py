@@ -312,9 +312,9 @@ def _fork_with_code(
     """Fork a thread together with the code as it was."""
     from uwfgit.cli.code.own_worktree import find_scene, fork_into
     from uwfgit.engine.run.thread import fork_point, fork_thread
-    from uwfgit.model.thread.record import load_record
+    from uwfgit.model.thread.record import open_record
 
-    record = load_record(ledger.store, thread)
+    record = open_record(ledger.store, thread)
     number = fork_point(record, at=at, from_role=from_role)
     scene = find_scene(context, ledger, record, at=number, trust=trust)
     tip = fork_thread(ledger, thread, at=number)

@@ -113,10 +113,10 @@ def _find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
     says so.
     """
     from uwfgit.engine.decide.moderator import find_detour
-    from uwfgit.model.thread.record import load_record
+    from uwfgit.model.thread.record import open_record
 
     try:
-        record = load_record(ledger.store, thread)
+        record = open_record(ledger.store, thread)
         return find_detour(record)
     except UwfError:
         return None

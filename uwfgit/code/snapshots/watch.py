@@ -18,7 +18,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.append import next_run
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.family import iter_above
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.step import Snapshot
 
 _INTERRUPTED: Final = Kept(warnings=("no code snapshot after the run: interrupted",))
@@ -136,7 +136,7 @@ def _are_family(ledger: Ledger, record: Record, other: ThreadId) -> bool:
     if other in iter_above(ledger.store, record):
         return True
     try:
-        theirs = load_record(ledger.store, other)
+        theirs = open_record(ledger.store, other)
     except UwfError:
         return False
     return record.tip.thread in iter_above(ledger.store, theirs)

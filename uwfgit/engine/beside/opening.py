@@ -13,7 +13,7 @@ from uwfgit.engine.run.memory import find_session
 from uwfgit.engine.run.run import Run
 from uwfgit.errors import StateError
 from uwfgit.ids import ThreadId
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 
 
 class Opened(Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ def open_session(
         ConfigError: The agent cannot be had here.
     """
     store = engine.ledger.store
-    record = load_record(store, thread)
+    record = open_record(store, thread)
     name = role or _newest_role(record)
     routed = Routed(role=name, prompt="", location=None, missing=())
     ground = engine.admit(record, name, agent, cwd)

@@ -17,7 +17,7 @@ from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.telling import with_notes
 from uwfgit.errors import ConfigError, CorruptError
 from uwfgit.ids import ThreadId
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.step import Step
 
 
@@ -49,7 +49,7 @@ def ask_step(
         ConfigError: Its agent cannot be had here.
     """
     store = engine.ledger.store
-    record = load_record(store, thread)
+    record = open_record(store, thread)
     step = record.step_at(number)
     chosen = agent or _known(engine, record, step)
     ground = engine.admit(record, step.role, chosen, cwd)

@@ -11,7 +11,7 @@ from uwfgit.ids import Oid, ThreadId, find_thread_id
 from uwfgit.model.ledger.kin import find_takers, iter_below
 from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.family import named_children
-from uwfgit.model.thread.record import Record, load_record, open_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import read_tip
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.holding import write_whole
@@ -25,7 +25,7 @@ def require_no_parent(ledger: Ledger, thread: ThreadId) -> None:
         StateError: The other is here, and could not be proven without it.
     """
     try:
-        record = load_record(ledger.store, thread)
+        record = open_record(ledger.store, thread)
     except CorruptError:
         return
     if record.start.parent is None:
@@ -41,7 +41,7 @@ def require_no_parent(ledger: Ledger, thread: ThreadId) -> None:
 def list_going(ledger: Ledger, thread: ThreadId) -> tuple[ThreadId, ...]:
     """Return the threads that go with a thread: those that did steps of it alone."""
     try:
-        record = load_record(ledger.store, thread)
+        record = open_record(ledger.store, thread)
         below = list(iter_below(ledger, record))
     except CorruptError:
         return ()

@@ -26,7 +26,7 @@ from uwfgit.model.schema.check import validate_value
 from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, find_cause, iter_events
 from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.hold import why_suspended
-from uwfgit.model.thread.record import Record, load_record, open_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import load_tip, read_tip
 from uwfgit.model.thread.step import Child, StartedFor, Usage, usage_since
 from uwfgit.store.git.enclosing import find_enclosing
@@ -69,7 +69,7 @@ def run_child(run: Run, agent: WorkflowAgent) -> ChildResult:
     if found.is_done:
         end, ran, why = RunEnd.DONE, 0, None
     else:
-        before = load_record(store, found.thread)
+        before = open_record(store, found.thread)
         inner = _inner(run, _taken(run, before))
         report = run.cycle.go_on(inner, found.thread, found.note)
         end, ran, why = report.end, report.ran, report.problem
@@ -225,7 +225,7 @@ def _find_unnamed(run: Run, agent: WorkflowAgent) -> _Found | None:
     ledger = run.engine.ledger
     ledger.lookup.refresh()
     for thread in reversed(ledger.lookup.find_children(run.thread)):
-        record = load_record(run.record.store, thread)
+        record = open_record(run.record.store, thread)
         state = record.tip.state
         if record.start.parent != wanted or state.status == "cancelled":
             continue

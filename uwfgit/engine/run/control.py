@@ -28,7 +28,7 @@ from uwfgit.errors import LockedError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import find_cause
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import load_tip
 from uwfgit.store.locks.flock import Holder, read_dead_holder, read_holder
 
@@ -119,7 +119,7 @@ def join_thread(
         if left <= 0:
             break
         time.sleep(min(left, _PAUSE))
-    record = load_record(ledger.store, thread)
+    record = open_record(ledger.store, thread)
     lock = thread_lock_path(ledger, thread)
     return _describe(record, steps_since(record, began), holder, lock)
 

@@ -42,7 +42,7 @@ from uwfgit.errors import (
     UwfError,
 )
 from uwfgit.ids import ThreadId
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import find_sharing, load_tip
 
 __all__ = [
@@ -83,7 +83,7 @@ def exec_thread(
     """
     with hold_to_run(engine, thread) as held:
         is_pausing = partial(is_pause_asked, engine.ledger, thread, held.holder)
-        record = load_record(engine.ledger.store, thread)
+        record = open_record(engine.ledger.store, thread)
         _require_runnable(record)
         most = engine.settings.limits.max_steps
         limit = most if count is None else count
@@ -126,7 +126,7 @@ def exec_thread(
                     engine = replace(engine, beside=look.beside)
         except KeyboardInterrupt:
             # Read again: it may have come right after a ref was moved.
-            return report_interrupted(load_record(engine.ledger.store, thread), began)
+            return report_interrupted(open_record(engine.ledger.store, thread), began)
         is_limited = count is None and not is_paused
         return report_run(record, reports, last, ran=ran, limited=is_limited)
 
@@ -233,7 +233,7 @@ def resume_thread(
         LockedError: Someone else runs it.
     """
     with hold_to_run(engine, thread):
-        record = load_record(engine.ledger.store, thread)
+        record = open_record(engine.ledger.store, thread)
         state = record.tip.state
         if state.status == "idle":
             raise StateError(
@@ -272,7 +272,7 @@ def _run_one(
         return report_run(record, [report], end, ran=1 + end.below)
     except KeyboardInterrupt:
         return report_interrupted(
-            load_record(engine.ledger.store, record.tip.thread), began
+            open_record(engine.ledger.store, record.tip.thread), began
         )
 
 
@@ -292,7 +292,7 @@ def poke_thread(
         LockedError: Someone else runs it.
     """
     with hold_to_run(engine, thread):
-        record = load_record(engine.ledger.store, thread)
+        record = open_record(engine.ledger.store, thread)
         state = record.tip.state
         _require_runnable(record)
         if not state.steps:
@@ -338,7 +338,7 @@ def admit_thread(
     Raises:
         UwfError: It may not run.
     """
-    record = load_record(engine.ledger.store, thread)
+    record = open_record(engine.ledger.store, thread)
     state = record.tip.state
     if event == "exec":
         role = state.current_role

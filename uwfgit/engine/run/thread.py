@@ -28,7 +28,7 @@ from uwfgit.model.ledger.ledger import Ledger, find_step_commit, lineage
 from uwfgit.model.node import START_TYPE, make_node
 from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName, iter_events
 from uwfgit.model.thread.family import find_child
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import ForkedFrom, Tip, load_tip, read_tip
 from uwfgit.model.thread.step import Start, read_start
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
@@ -287,7 +287,7 @@ def fork_thread(
     """
     if sum(choice is not None for choice in (at, from_role, step)) > 1:
         raise UsageError("choose one of --at, --from-role and a step")
-    record = load_record(ledger.store, thread)
+    record = open_record(ledger.store, thread)
     number = fork_point(record, at=at, from_role=from_role)
     wanted = step or (record.step_at(number).hash if number else record.tip.state.start)
     event = find_step_commit(record.store, record.tip, wanted)
@@ -370,7 +370,7 @@ def cancel_thread(
 
 def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
     """Yield the threads that did steps of one, or began to, and have not ended."""
-    record = load_record(ledger.store, thread)
+    record = open_record(ledger.store, thread)
     own: set[ThreadId] = set()
     for event in iter_events(ledger.store, record.tip.commit):
         if event.thread != thread:
@@ -383,7 +383,7 @@ def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
     for child in dict.fromkeys((*ledger.lookup.find_children(thread), *own)):
         # One that is not here, or damaged, is nobody's to cancel.
         with suppress(NotFoundError, CorruptError):
-            found = load_record(ledger.store, child)
+            found = open_record(ledger.store, child)
             state, parent = found.tip.state, found.start.parent
             # A fork of a child says that its parent is the one of before.
             is_own = state.forked_from is None or child in own

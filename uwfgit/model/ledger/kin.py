@@ -11,7 +11,7 @@ from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, lineage
 from uwfgit.model.thread.family import named_children
-from uwfgit.model.thread.record import Record, load_record, open_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import load_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
@@ -143,7 +143,7 @@ def iter_below(ledger: Ledger, record: Record) -> Iterator[Record]:
             continue
         seen.add(child)
         if find_ref(ledger.store, thread_ref(child)) is not None:
-            found = load_record(ledger.store, child)
+            found = open_record(ledger.store, child)
             yield found
             waiting.append(_children_of(ledger, found))
 

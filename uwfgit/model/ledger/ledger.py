@@ -30,7 +30,6 @@ from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import (
     NodePlace,
     Record,
-    load_record,
     open_record,
     read_node,
     read_nodes,
@@ -226,7 +225,7 @@ def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:
             hint="different contents share this hash; name the step THREAD:NUMBER",
         )
     row = min(rows, key=lambda row: row.thread)
-    record = load_record(ledger.store, row.thread)
+    record = open_record(ledger.store, row.thread)
     if step not in record.places:
         # A resolve kept the other side: its own commit has it.
         tip = read_tip(ledger.store, row.thread, row.commit)

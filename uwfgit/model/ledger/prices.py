@@ -17,7 +17,7 @@ from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node import DETAIL_TYPE, HOLD_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
-from uwfgit.model.thread.record import Record, load_record, open_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import ThreadState, read_tip
 from uwfgit.model.thread.step import Hold, Step, StepNode, Usage, usage_since
 from uwfgit.store.canonical import Json
@@ -209,7 +209,7 @@ def _iter_costs(
             continue
         seen.add(thread)
         try:
-            record = load_record(store, thread, checked=False)
+            record = open_record(store, thread, checked=False)
             costs = [*_own_costs(record, None, threads)]
         except UwfError:
             # It is not here, or damaged: what it cost is for others to know.

@@ -1,8 +1,8 @@
 """The texts people read: files derived from nodes, messages of commits (pure).
 
 The only place that writes ``output.md``, ``prompt.md``, ``TASK.md`` and
-``links/``; verify calls the same functions to compare. A message is a subject, a
-quoted body and trailers.
+``links/``; verify calls the same functions to compare. Each file ends in exactly one
+newline. A message is a subject, a quoted body and trailers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from uwfgit.store.canonical import Json
 from uwfgit.store.layout import OUTPUT_FILE, PROMPT_FILE
 
 _PLAIN_KEY = re.compile(r"[$A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+_COMPACT: Final = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":")
+)
 _LINK_FIELD = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 # YAML 1.2 readers may refuse these raw, and terminals act on the C1 range.
 _CONTROL = re.compile("[\x7f-\x9f]")
@@ -32,25 +35,16 @@ _WORD = re.compile(rf"(?<![0-9A-Za-z_]){HASH_SHAPE}(?![0-9A-Za-z_])", re.ASCII)
 _WHOLE: Final = re.compile(HASH_SHAPE, re.ASCII)
 
 
-def one_newline(text: str) -> str:
-    """End a text in exactly one newline."""
-    return text.rstrip("\n") + "\n"
-
-
 def output_file(output: Mapping[str, Json], body: str) -> bytes:
     """Write ``output.md``: one line a field, then the body."""
     keys = sorted(output, key=lambda key: (key != STATUS, key))
     lines = ["---"]
     for key in keys:
-        name = key if _PLAIN_KEY.fullmatch(key) else _compact(key)
-        lines.append(f"{name}: {_compact(output[key])}")
-    lines.append("---")
-    return one_newline("\n".join(lines) + "\n\n" + body).encode()
-
-
-def _compact(value: Json) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+        name = key if _PLAIN_KEY.fullmatch(key) else _COMPACT.encode(key)
+        line = f"{name}: {_COMPACT.encode(output[key])}"
+        lines.append(_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", line))
+    text = "\n".join([*lines, "---", "", body])
+    return (text.rstrip("\n") + "\n").encode()
 
 
 def run_files(
@@ -63,18 +57,18 @@ def run_files(
     told = edge_prompt if note is None else f"{edge_prompt}\n\n---\n\n{note}"
     return {
         OUTPUT_FILE: output_file(output, body),
-        PROMPT_FILE: one_newline(told).encode(),
+        PROMPT_FILE: (told.rstrip("\n") + "\n").encode(),
     }
 
 
 def task_file(prompt: str) -> bytes:
     """Write ``TASK.md``."""
-    return one_newline(prompt).encode()
+    return (prompt.rstrip("\n") + "\n").encode()
 
 
 def summary_file(text: str) -> bytes:
     """Write ``SUMMARY.md``: without blanks around it, NUL or other controls."""
-    return one_newline(_UNPRINTED.sub("\ufffd", text.strip())).encode()
+    return (_UNPRINTED.sub("\ufffd", text.strip()) + "\n").encode()
 
 
 def link_field(key: str) -> str | None:

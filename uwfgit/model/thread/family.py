@@ -8,7 +8,7 @@ from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node import STEP_TYPE, read_payload
-from uwfgit.model.thread.record import Record, load_record, read_nodes
+from uwfgit.model.thread.record import Record, open_record, read_nodes
 from uwfgit.model.thread.step import Child, StepNode
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
@@ -67,7 +67,7 @@ def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:
         above = record.start.parent.thread
         yield above
         try:
-            record = load_record(store, above, checked=False)
+            record = open_record(store, above, checked=False)
         except UwfError:
             return
 
@@ -96,7 +96,7 @@ def iter_family(store: Store, thread: ThreadId) -> Iterator[ThreadId]:
 def _children_here(store: Store, thread: ThreadId) -> Iterator[ThreadId]:
     if find_ref(store, thread_ref(thread)) is None:
         return
-    record = load_record(store, thread, checked=False)
+    record = open_record(store, thread, checked=False)
     for child in named_children(record):
         if find_ref(store, thread_ref(child)) is not None:
             yield child
@@ -105,7 +105,7 @@ def _children_here(store: Store, thread: ThreadId) -> Iterator[ThreadId]:
 def list_lacking(store: Store, thread: ThreadId) -> tuple[ThreadId, ...]:
     """Return the threads that a thread names as of a commit that is not here."""
     try:
-        record = load_record(store, thread, checked=False)
+        record = open_record(store, thread, checked=False)
         named = children_by_node(record).values()
     except UwfError:
         return ()

@@ -8,7 +8,7 @@ from typing import Final
 
 from uwfgit.errors import UwfError
 from uwfgit.ids import find_thread_id
-from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.store.handle import Store
 
 _WHY: Final = "it was started with --private: it is never shared"
@@ -24,6 +24,6 @@ def find_private(store: Store, refs: Iterable[str]) -> dict[str, str]:
         thread = find_thread_id(ref.rpartition("/")[2])
         # What is not here, or does not hold together, is for others to refuse.
         with suppress(UwfError):
-            if thread and load_record(store, thread).start.private:
+            if thread and open_record(store, thread).start.private:
                 found[ref] = _WHY
     return found

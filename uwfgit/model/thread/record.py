@@ -324,29 +324,23 @@ class Record(Struct, kw_only=True):
                 self._roles[step.number] = step.role
 
 
-def load_record(store: Store, thread: ThreadId, *, checked: bool = True) -> Record:
-    """Open a thread as it is for reading its nodes.
-
-    Raises:
-        NotFoundError: There is no such branch.
-        CorruptError, EarlierFormatError: As :func:`open_record`.
-    """
-    return open_record(store, load_tip(store, thread), checked=checked)
-
-
-def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
-    """Open a thread at a tip for reading its nodes.
+def open_record(
+    store: Store, thread: ThreadId | Tip, *, checked: bool = True
+) -> Record:
+    """Open a thread for reading its nodes.
 
     Args:
         store: Where it is.
-        tip: Its newest commit.
+        thread: It as it is now, or a tip of it.
         checked: Whether each node is compared with its name; a command that
             only shows them can do without.
 
     Raises:
+        NotFoundError: There is no such branch.
         CorruptError: A tree is missing or holds what no rule gives.
         EarlierFormatError: It was written before format 1 was fixed.
     """
+    tip = thread if isinstance(thread, Tip) else load_tip(store, thread)
     try:
         places = list_nodes(store, tip.tree)
     except CorruptError as exc:

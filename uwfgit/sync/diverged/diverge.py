@@ -18,7 +18,7 @@ from uwfgit.model.ledger.kin import find_takers
 from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.event import Event, iter_events, tell_resolve
 from uwfgit.model.thread.family import children_by_node
-from uwfgit.model.thread.record import load_record, open_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.model.thread.state import Tip, compare_sharing, load_tip, read_tip
 from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
@@ -207,7 +207,7 @@ def find_taker(ledger: Ledger, divergence: Divergence) -> ThreadId | None:
     store, thread = ledger.store, divergence.thread
     record = open_record(store, read_tip(store, thread, divergence.mine))
     for taker in sorted(find_takers(ledger, list_threads(ledger), record)):
-        above = load_record(store, taker, checked=False)
+        above = open_record(store, taker, checked=False)
         named = (
             child.oid
             for child in children_by_node(above).values()

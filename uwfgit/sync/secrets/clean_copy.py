@@ -42,7 +42,7 @@ from uwfgit.model.node import (
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words, read_quote
 from uwfgit.model.thread.event import WORDS, Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 from uwfgit.model.thread.state import read_tip
 from uwfgit.model.thread.step import Hold, StepFields, StepNode, usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
@@ -82,7 +82,7 @@ def redo_thread(
         return known
     store = ledger.store
     require_signing(ledger)
-    source = load_record(store, thread)
+    source = open_record(store, thread)
     events = list(iter_events(store, source.tip.commit))[::-1]
     first, *events = events
     redo = Redo(

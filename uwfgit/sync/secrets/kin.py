@@ -12,7 +12,7 @@ from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.kin import find_takers, iter_below
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.thread.family import children_by_node
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, open_record
 
 
 class Kin(Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ def find_kin(ledger: Ledger, thread: ThreadId) -> tuple[Kin, ...]:
         StateError: A thread did steps of two that stand below one.
         CorruptError: One cannot be read.
     """
-    record = load_record(ledger.store, thread)
+    record = open_record(ledger.store, thread)
     if record.start.parent is None and next(iter_below(ledger, record), None) is None:
         return (Kin(threads=(thread,), parents={}, changed={thread: frozenset()}),)
     rows = list_threads(ledger)
@@ -98,7 +98,7 @@ def _find_tops(
             parents = _find_parents(ledger, rows, each)
             tops += [] if parents else [each]
             for name in parents:
-                above[name] = load_record(ledger.store, name)
+                above[name] = open_record(ledger.store, name)
         level = [*above.values()]
         if not level:
             return tops

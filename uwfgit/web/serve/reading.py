@@ -14,7 +14,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.registry import list_workflows
 from uwfgit.model.ledger.standing import is_running, status_of
 from uwfgit.model.thread.compare import compare_chains
-from uwfgit.model.thread.record import load_record, open_record
+from uwfgit.model.thread.record import open_record
 from uwfgit.model.thread.state import find_sharing, load_tip
 from uwfgit.web.serve.acts import (
     Command,
@@ -130,7 +130,7 @@ class StoreReading:
         """Return a node, as one thread has it."""
 
         def ask(ledger: Ledger) -> NodeView:
-            record = load_record(ledger.store, thread)
+            record = open_record(ledger.store, thread)
             return view_node(record, node)
 
         return await self.shelf.ask(ask)
@@ -265,9 +265,7 @@ def _workflow(
     threads = pinned_by(lines, version) if version is not None else {}
     if version is None or not threads:
         raise NotFoundError("workflow", f"{name}@{version}" if version else name)
-    record = open_record(
-        ledger.store, load_tip(ledger.store, next(iter(threads))), checked=False
-    )
+    record = open_record(ledger.store, next(iter(threads)), checked=False)
     return WorkflowView(
         workflow=record.workflow,
         hash=version,
