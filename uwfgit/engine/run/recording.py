@@ -249,7 +249,7 @@ def _record_attempt(run: Run, talk: Talk, failure: Failure) -> CycleEnd:
         # Where that is says something of this machine, and is no use on another.
         told += f" (the whole reply is in {_keep_words(run, talk)})"
         message += " (the whole reply is kept where this ran)"
-        body = cut_middle(body, _MAX_SAID_CHARS)
+        body = _cut_middle(body, _MAX_SAID_CHARS)
     output: dict[str, Json] = {
         STATUS: ERROR_STATUS,
         "error": message,
@@ -301,7 +301,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
     if len(encode_json(detail)) > MAX_BLOB_BYTES - _DETAIL_BYTES:
         # As far as one node holds them.
         room = MAX_BLOB_BYTES - len(encode_json(talk.prompt)) - _DETAIL_BYTES
-        turns = shorten_turns(talk.turns, room)
+        turns = _shorten_turns(talk.turns, room)
         detail["turns"] = [turn_payload(turn) for turn in turns]
         cut = () if turns == talk.turns else (_TURNS_CUT,)
     if talk.session is not None:
@@ -338,7 +338,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
             shared=around.shared,
         ),
         extracted_by=answer.extracted_by,
-        warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
+        warnings=tuple(_cut_middle(text, _ERROR_CHARS) for text in warnings),
     )
 
 
@@ -355,7 +355,7 @@ def _find_pending(record: Record, role: str) -> tuple[Hash, ...]:
     return tuple(reversed(found))
 
 
-def cut_middle(text: str, limit: int) -> str:
+def _cut_middle(text: str, limit: int) -> str:
     """Return a text of at most ``limit`` characters, what was cut said in its place."""
     if len(text) <= limit:
         return text
@@ -364,7 +364,7 @@ def cut_middle(text: str, limit: int) -> str:
     return text[: kept - kept // 2] + note + text[len(text) - kept // 2 :]
 
 
-def shorten_turns(turns: Sequence[Turn], limit: int) -> tuple[Turn, ...]:
+def _shorten_turns(turns: Sequence[Turn], limit: int) -> tuple[Turn, ...]:
     """Return turns whose JSON has at most ``limit`` bytes.
 
     Cut are results of tools first, then texts and arguments, then whole turns;
@@ -391,7 +391,7 @@ def _size(turn: Turn | None) -> int:
 
 
 def _cut(text: str | None) -> str | None:
-    return None if text is None else cut_middle(text, _KEPT_CHARS)
+    return None if text is None else _cut_middle(text, _KEPT_CHARS)
 
 
 def _cut_results(turn: Turn) -> Turn:
@@ -399,7 +399,7 @@ def _cut_results(turn: Turn) -> Turn:
 
 
 def _cut_texts(turn: Turn) -> Turn:
-    content = cut_middle(turn.content, _KEPT_CHARS)
+    content = _cut_middle(turn.content, _KEPT_CHARS)
     turn = replace(turn, content=content, reasoning=_cut(turn.reasoning))
     return _with_calls(turn, _cut_arguments)
 
@@ -408,7 +408,7 @@ def _cut_arguments(call: ToolCall) -> ToolCall:
     text = encode_json(call.arguments).decode()
     if len(text) <= _KEPT_CHARS:
         return call
-    return replace(call, arguments=cut_middle(text, _KEPT_CHARS))
+    return replace(call, arguments=_cut_middle(text, _KEPT_CHARS))
 
 
 def _with_calls(turn: Turn, change: Callable[[ToolCall], ToolCall]) -> Turn:
