@@ -199,11 +199,12 @@ def test_a_family_fits_a_terminal_of_80_columns(family: Family, command: str) ->
     seen = on_terminal(*words, columns=80)
 
     assert seen.code == 0, seen.out
-    assert widest(seen.out) <= 80, seen.out
+    # Where the tests run is as long as it is; a path is never cut.
+    told = seen.out.replace(str(Path.cwd()), "/here")
+    assert widest(told) <= 80, seen.out
 
 
 def widest(text: str) -> int:
-
     plain = re.sub(r"\x1b\[[0-9;]*[mK]", "", text)
     return max(len(line.rpartition("\r")[2]) for line in plain.splitlines())
 
