@@ -144,15 +144,12 @@ def event_trailers(event: str, thread: str, **more: str) -> dict[str, str]:
     }
 
 
-def _now(before: ThreadState, by: By) -> int:
-    return max(before.updated_at_ms, by.time * 1000)
-
-
-def _moved(before: ThreadState, at_ms: int, by: By) -> ThreadState:
-    """Give a state the time of an event and its committer."""
-    completed = at_ms if before.status in _ENDS else None
+def _moved(state: ThreadState, by: By, *, at_ms: int | None = None) -> ThreadState:
+    """Give a state the time of an event, never an earlier one, and its committer."""
+    now = max(state.updated_at_ms, by.time * 1000 if at_ms is None else at_ms)
+    completed = now if state.status in _ENDS else None
     return replace(
-        before, updated_at_ms=at_ms, completed_at_ms=completed, updated_by=by.who
+        state, updated_at_ms=now, completed_at_ms=completed, updated_by=by.who
     )
 
 
@@ -219,8 +216,7 @@ def tell_step(
         retry_at_ms=None,
         usage=add_usage(before.usage, step.usage),
     )
-    state = _moved(state, max(before.updated_at_ms, step.completed_at_ms), by)
-    return _tell_run(before, state, event, step, outcome.next)
+    return _tell_run(state, event, step, outcome.next, by=by)
 
 
 def tell_attempt(before: ThreadState, step: Step, *, of_poke: bool, by: By) -> Told:
@@ -242,28 +238,23 @@ def tell_attempt(before: ThreadState, step: Step, *, of_poke: bool, by: By) -> T
             suspend_message=short_message(str(step.output.get("error", ""))),
             retry_at_ms=step.output.get("retryAtMs"),
         )
-    state = _moved(state, max(before.updated_at_ms, step.completed_at_ms), by)
-    return _tell_run(before, state, "attempt", step, NONE)
+    return _tell_run(state, "attempt", step, NONE, by=by)
 
 
 def _tell_run(
-    before: ThreadState,
-    state: ThreadState,
-    event: EventName,
-    step: Step,
-    following: str,
+    state: ThreadState, event: EventName, step: Step, following: str, *, by: By
 ) -> Told:
     result = "answered" if step.status is None else step.status
     if event == "attempt" and step.status == ERROR_STATUS:
         result = f"failed: {step.output.get('error')}"
     how = "" if event in {"step", "attempt"} else f" ({event})"
     return Told(
-        state=state,
+        state=_moved(state, by, at_ms=step.completed_at_ms),
         subject=f"{step.role}: {result}{how}",
         quoted=step.body,
         trailers=event_trailers(
             event,
-            before.thread,
+            state.thread,
             Node=step.hash,
             Prev=step.prev or NONE,
             Role=step.role,
@@ -287,7 +278,7 @@ def tell_hold(
     )
     role = before.current_role or NONE
     return Told(
-        state=_moved(state, _now(before, by), by),
+        state=_moved(state, by),
         subject=f"hold: {reason}",
         quoted=reason,
         trailers=event_trailers("hold", before.thread, Node=hold, Role=role),
@@ -298,7 +289,7 @@ def tell_summary(
     before: ThreadState, text: str, usage: Usage | None, *, by: By
 ) -> Told:
     """Tell of a summary; ``usage`` is the thread's with what it cost."""
-    state = replace(_moved(before, _now(before, by), by), usage=usage)
+    state = replace(_moved(before, by), usage=usage)
     return Told(
         state=replace(state, completed_at_ms=before.completed_at_ms),
         subject=f"summary: {text.strip()}",
@@ -326,7 +317,7 @@ def tell_fork(
     left = origin or origin_of(before)
     state = replace(before, thread=thread, forked_from=left)
     return Told(
-        state=_moved(state, _now(before, by), by),
+        state=_moved(state, by),
         subject=f"fork from {left.thread} at step {left.number}",
         trailers=event_trailers(
             "fork", thread, Forked_From=f"{left.thread} {left.step}"
@@ -337,7 +328,7 @@ def tell_fork(
 def tell_word(before: ThreadState, event: str, reason: str | None, *, by: By) -> Told:
     """Tell of a person's word; the message alone has the reason."""
     return Told(
-        state=_moved(WORDS[event](before), _now(before, by), by),
+        state=_moved(WORDS[event](before), by),
         subject=f"{event}: {reason}" if reason and reason.strip() else event,
         quoted=reason or "",
         trailers=event_trailers(event, before.thread),
