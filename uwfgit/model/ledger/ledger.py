@@ -113,10 +113,9 @@ def resolve_thread(ledger: Ledger, text: str) -> ThreadId:
         if last is None:
             raise NotFoundError("thread", text, hint="no thread was used here yet")
         return last
-    whole = find_thread_id(text)
-    if whole is not None:
-        return whole
     wanted = text.upper()
+    if is_thread_id(wanted):
+        return ThreadId(wanted)
     found = ledger.lookup.find_threads(prefix=wanted) if wanted else ()
     if not found and len(wanted) >= LEAST_END:
         found = ledger.lookup.find_threads(suffix=wanted)
