@@ -23,8 +23,8 @@ from uwfgit.model.ledger.kept import Kept
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import STEP_TYPE
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import Tip
 from uwfgit.model.thread.step import Code, Step
+from uwfgit.model.thread.tip import Tip
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.git.settings import Identity

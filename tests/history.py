@@ -12,7 +12,8 @@ from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.derive import run_files, task_file
 from uwfgit.model.thread.event import Event, iter_events, read_event
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import ThreadState, encode_state, load_tip, read_tip
+from uwfgit.model.thread.state import ThreadState, encode_state
+from uwfgit.model.thread.tip import load_tip, read_tip
 from uwfgit.store.canonical import META_TYPE
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store

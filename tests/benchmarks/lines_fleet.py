@@ -15,7 +15,7 @@ from uwfgit.fleet.queue import Queue
 from uwfgit.fleet.steer import put_all
 from uwfgit.fleet.worker import Worker
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread
 from uwfgit.store.refs import scan_refs
 from uwfgit.sync.exchange.queue_entry import Entry

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from tests.benchmarks.stores import World
 from uwfgit.ids import Oid, ThreadId, mint_thread_id
-from uwfgit.model.thread.state import Tip, encode_state
+from uwfgit.model.thread.state import encode_state
+from uwfgit.model.thread.tip import Tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
 from uwfgit.store.objects import (

@@ -29,7 +29,7 @@ from uwfgit.engine.run.executor import Engine, exec_thread
 from uwfgit.engine.run.thread import start_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.state import Tip
+from uwfgit.model.thread.tip import Tip
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.repository import init_store
 

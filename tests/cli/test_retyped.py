@@ -38,7 +38,7 @@ from uwfgit.model.node import (
     Node,
 )
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.canonical import Json
 from uwfgit.store.repository import open_store
 

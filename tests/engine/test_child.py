@@ -39,8 +39,9 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import Cost, thread_cost
 from uwfgit.model.node import Node, make_text
 from uwfgit.model.thread.links import LinkRule
-from uwfgit.model.thread.state import StepOutcome, load_tip
+from uwfgit.model.thread.state import StepOutcome
 from uwfgit.model.thread.step import Child, StartedFor, StepFields, Usage
+from uwfgit.model.thread.tip import load_tip
 
 GOOD: Final[dict[str, Any]] = {
     "preparer": [reply("ready", body="It is ready.")],

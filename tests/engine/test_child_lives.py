@@ -40,8 +40,9 @@ from uwfgit.model.ledger.append import StepDraft, append_step
 from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.family import iter_above
 from uwfgit.model.thread.links import LinkRule
-from uwfgit.model.thread.state import StepOutcome, load_tip
+from uwfgit.model.thread.state import StepOutcome
 from uwfgit.model.thread.step import Child, StartedFor, StepFields
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.local import Local
 

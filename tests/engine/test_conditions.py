@@ -35,8 +35,8 @@ from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Start, Step
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Choice, Edges, Target, Workflow
 from uwfgit.model.yaml.dump import dump_yaml

@@ -29,8 +29,8 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import cost_of, thread_cost
 from uwfgit.model.mask import NO_MASK
-from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.summary import find_summary, return_code
+from uwfgit.model.thread.tip import load_tip
 
 ROUND = {"worker": [reply(plan="x")] * 9, "critic": [reply("bad", reason="no")] * 9}
 

@@ -41,8 +41,9 @@ from uwfgit.errors import (
 from uwfgit.ids import Hash, ThreadId, thread_time_ms
 from uwfgit.model.ledger.ledger import Ledger, resolve_removed
 from uwfgit.model.node import START_TYPE, format_nodes
-from uwfgit.model.thread.state import ForkedFrom, load_tip
+from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.thread.step import StartedFor
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.model.workflow.workflow import Edges, Target, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store

@@ -15,7 +15,7 @@ from uwfgit.fleet.queue import Contents, Queue
 from uwfgit.fleet.steer import put_all
 from uwfgit.fleet.worker import Worker
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.state import Tip, load_tip
+from uwfgit.model.thread.tip import Tip, load_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.diverged.diverge import set_aside
 from uwfgit.sync.exchange.queue_entry import Entry

@@ -18,7 +18,7 @@ from tests.sync.people import DONE, GOOD, Person, make_person
 from uwfgit.fleet.steer import put_all
 from uwfgit.fleet.worker import Worker
 from uwfgit.ids import ThreadId
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 
 _LEASE = 60
 _POLL = 10.0

@@ -23,7 +23,7 @@ from uwfgit.errors import RejectedError
 from uwfgit.fleet.queue import iter_states, queue_ref
 from uwfgit.fleet.steer import cancel, clear, retry
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.remotes import get_remote
 

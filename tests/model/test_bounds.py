@@ -44,7 +44,8 @@ from uwfgit.model.ledger.branch import append_summary
 from uwfgit.model.ledger.keep import list_kept, put_nodes
 from uwfgit.model.ledger.ledger import Ledger, load_node
 from uwfgit.model.node import make_text
-from uwfgit.model.thread.state import encode_state, load_tip
+from uwfgit.model.thread.state import encode_state
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.model.workflow.workflow import Target, Workflow, require_workflow_file
 from uwfgit.store.canonical import encode_json
 from uwfgit.store.git.settings import Identity

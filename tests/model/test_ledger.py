@@ -23,7 +23,7 @@ from uwfgit.model.ledger.ledger import (
     resolve_thread,
 )
 from uwfgit.model.node import TEXT_TYPE, make_text
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import move_ref

@@ -16,8 +16,9 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, make_text
 from uwfgit.model.thread.record import NodePlaces, add_place, open_record, read_node
-from uwfgit.model.thread.state import Tip, encode_state, load_tip
+from uwfgit.model.thread.state import encode_state
 from uwfgit.model.thread.task import find_task_line
+from uwfgit.model.thread.tip import Tip, load_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
     TreeEntry,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from uwfgit.constants import MAX_SAFE_INTEGER, YAML_MAX_BYTES
 from uwfgit.errors import InvalidError
-from uwfgit.model.yaml import core
+from uwfgit.model.yaml import events
 from uwfgit.model.yaml.core import parse_value, parse_yaml, read_yaml
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.model.yaml.located import SourcePlace
@@ -29,7 +29,7 @@ LOADERS = [
 @pytest.fixture(params=LOADERS)
 def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test with both of PyYAML's parsers."""
-    monkeypatch.setattr(core, "_LOADER", request.param)
+    monkeypatch.setattr(events, "_LOADER", request.param)
 
 
 def problems_of(text: str | bytes) -> list[tuple[str, int | None, int | None]]:
@@ -384,7 +384,7 @@ def test_what_is_written_reads_back(value: Json) -> None:
 @given(json_values())
 def test_what_is_written_reads_back_with_the_python_parser(value: Json) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "_LOADER", yaml.BaseLoader)
+        patch.setattr(events, "_LOADER", yaml.BaseLoader)
 
         assert same(parse_value(dump_yaml(value)), value)
 

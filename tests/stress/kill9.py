@@ -39,7 +39,7 @@ from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.locks.flock import read_holder
 
 _GOOD: Final = (0, 3)

@@ -33,7 +33,7 @@ from tests.stress.forked import call, list_threads, open_ledger, prepare_user
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import find_node
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.layout import TRASH_PREFIX
 
 _CALLS: Final = (

@@ -16,7 +16,7 @@ if __name__ == "__main__":
 from tests.builders import git
 from tests.stress.forked import list_threads, open_ledger, prepare_user, read_all, start
 from uwfgit.ids import ThreadId
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 
 _THREAD: Final = re.compile(r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b")
 

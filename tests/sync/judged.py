@@ -16,8 +16,8 @@ from uwfgit.model.ledger.branch import append_summary
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import DETAIL_TYPE, make_node
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Usage
+from uwfgit.model.thread.tip import load_tip
 
 START, WORK, HOLD, WAIT, SUMMARY, END, ENDED, LAST = range(8)
 """The commits of :func:`make_judged`, by their order."""

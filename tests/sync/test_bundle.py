@@ -13,7 +13,7 @@ from tests.sync.forge import forge
 from tests.sync.people import DONE, GOOD, WIRE, Person, make_person, refs_of, results
 from uwfgit.errors import InvalidError, NotFoundError, RemoteError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.state import find_sharing
+from uwfgit.model.thread.tip import find_sharing
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.exchange.bundle import create_bundle, open_bundle
 from uwfgit.sync.exchange.pull import PullReport

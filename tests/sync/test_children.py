@@ -24,7 +24,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import make_node
 from uwfgit.model.thread.family import children_by_node
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import read_tip
+from uwfgit.model.thread.tip import read_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import is_ancestor
 from uwfgit.store.repository import init_store, open_store

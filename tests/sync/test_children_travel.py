@@ -16,7 +16,7 @@ from uwfgit.engine.run.thread import cancel_thread
 from uwfgit.errors import StateError
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.family import family_of
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.receive import ZERO, Push, check_pushes

@@ -14,7 +14,7 @@ from uwfgit.engine.run.executor import exec_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import CorruptError, InvalidError, StateError, UsageError
 from uwfgit.ids import ThreadId
-from uwfgit.model.thread.state import find_sharing
+from uwfgit.model.thread.tip import find_sharing
 from uwfgit.store.refs import is_ancestor
 from uwfgit.sync.diverged.diverge import Way, find_divergence, list_sides
 

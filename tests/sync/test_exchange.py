@@ -41,7 +41,7 @@ from uwfgit.model.ledger.registering import (
 from uwfgit.model.ledger.registry import workflow_history
 from uwfgit.model.node import Node, make_text
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import find_sharing, load_tip
+from uwfgit.model.thread.tip import find_sharing, load_tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref, workflow_ref
 from uwfgit.store.refs import find_ref, move_ref

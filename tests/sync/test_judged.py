@@ -30,8 +30,8 @@ from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import mint_thread_id
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import find_cause, iter_events
-from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Usage
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.repository import init_store, open_store
 from uwfgit.sync.diverged.replayed_events import replay_tail
 from uwfgit.sync.secrets.redact import redact_thread

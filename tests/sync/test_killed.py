@@ -28,7 +28,7 @@ from uwfgit.engine.beside.trash import remove_thread
 from uwfgit.engine.run.thread import fork_thread
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.registering import add_workflow, remove_workflow
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.layout import (
     THREAD_PREFIX,
     TRASH_PREFIX,

@@ -31,7 +31,8 @@ from uwfgit import constants
 from uwfgit.engine.run.thread import cancel_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.branch import append_summary
-from uwfgit.model.thread.state import encode_state, load_tip
+from uwfgit.model.thread.state import encode_state
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.model.workflow.workflow import Target
 from uwfgit.store.git.settings import Identity
 

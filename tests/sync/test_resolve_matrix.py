@@ -25,7 +25,7 @@ from tests.sync.people import (
 from uwfgit.engine.beside.trash import remove_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.state import find_sharing
+from uwfgit.model.thread.tip import find_sharing
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX, thread_ref

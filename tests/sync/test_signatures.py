@@ -16,7 +16,7 @@ from tests.sync.people import BAD, DONE, GOOD, Person
 from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.git.reading import copy_history
 from uwfgit.store.git.signing import Mode
 from uwfgit.store.handle import Store

@@ -13,7 +13,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.keep import put_nodes
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import make_text
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.handle import Store
 from uwfgit.sync.verify.report import ThreadReport
 from uwfgit.sync.verify.verify import verify_thread

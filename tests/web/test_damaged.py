@@ -11,7 +11,7 @@ from tests.cli.calls import Uwf
 from tests.web.serving import serving
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.repository import open_store
 
 AGENT = """\

@@ -18,7 +18,7 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.repository import open_store
 from uwfgit.web.hub.far import FarReading
 from uwfgit.web.hub.line import OddError

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from uwfgit.fleet.claims import LEASE
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.state import Tip
+from uwfgit.model.thread.tip import Tip
 from uwfgit.sync.exchange.queue_entry import Entry
 
 

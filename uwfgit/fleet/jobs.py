@@ -13,7 +13,7 @@ from uwfgit.fleet.hands import Hands, Run, RunResult, Terms
 from uwfgit.fleet.queue import Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.hold import why_suspended
-from uwfgit.model.thread.state import Tip, load_tip
+from uwfgit.model.thread.tip import Tip, load_tip
 from uwfgit.model.wording import count_of
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.exchange.queue_entry import read_entry

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from uwfgit.errors import RejectedError, StateError
 from uwfgit.fleet.queue import Contents, Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.state import Tip
+from uwfgit.model.thread.tip import Tip
 from uwfgit.sync.exchange.exchange import CHUNK, chunks
 from uwfgit.sync.exchange.queue_entry import Entry
 from uwfgit.sync.exchange.queue_state import QueueState

@@ -17,7 +17,7 @@ from uwfgit.fleet.hands import Hands, RunResult, Terms
 from uwfgit.fleet.jobs import Job, Jobs, cost_of
 from uwfgit.fleet.queue import Contents, Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.state import Tip, load_tip, read_tip
+from uwfgit.model.thread.tip import Tip, load_tip, read_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref, is_ancestor
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry

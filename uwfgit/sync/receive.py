@@ -16,7 +16,7 @@ from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.memory.merge import check_memory
 from uwfgit.model.thread.family import children_by_node
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import read_tip
+from uwfgit.model.thread.tip import read_tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF, MEMORY_PREFIX, is_workflow_name

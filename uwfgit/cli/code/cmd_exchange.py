@@ -133,7 +133,7 @@ def _choose(
 
 
 def _is_shared(ledger: Ledger, thread: ThreadId) -> bool:
-    from uwfgit.model.thread.state import find_sharing, load_tip
+    from uwfgit.model.thread.tip import find_sharing, load_tip
 
     try:
         tip = load_tip(ledger.store, thread)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uwfgit.ids import Oid, ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Record
-    from uwfgit.model.thread.state import Tip
+    from uwfgit.model.thread.tip import Tip
 
 _END: Final = 5
 """Characters of a thread's id that a branch is named by."""

@@ -277,7 +277,7 @@ def put_threads(
     """Push threads and queue them; say of each why it could not be."""
     from uwfgit.cli.check.checks import make_scan, make_verify
     from uwfgit.fleet.steer import put_all
-    from uwfgit.model.thread.state import load_tip
+    from uwfgit.model.thread.tip import load_tip
     from uwfgit.store.layout import thread_ref
     from uwfgit.sync.exchange.exchange import FAILED
     from uwfgit.sync.exchange.push import push

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from uwfgit.fleet.queue import Contents, Queue
     from uwfgit.fleet.spread import Spread, Standing
     from uwfgit.ids import ThreadId
-    from uwfgit.model.thread.state import Tip
+    from uwfgit.model.thread.tip import Tip
 
 _DASK: Final = "dask:"
 _LEASE: Final = "300"
@@ -173,7 +173,7 @@ def _begin(
 ) -> tuple[ThreadId, ...]:
     """Start and queue the threads that are missing; return those not at their end."""
     from uwfgit.cli.share.cmd_sync import pull_threads
-    from uwfgit.model.thread.state import load_tip
+    from uwfgit.model.thread.tip import load_tip
     from uwfgit.store.layout import thread_ref
     from uwfgit.store.refs import find_ref
 
@@ -360,7 +360,7 @@ def _list_results(
 ) -> list[dict[str, Any]]:
     from uwfgit.model.thread.hold import why_suspended
     from uwfgit.model.thread.record import open_record
-    from uwfgit.model.thread.state import load_tip
+    from uwfgit.model.thread.tip import load_tip
 
     items = []
     for row in rows:

@@ -20,7 +20,7 @@ from uwfgit.model.ledger.kin import iter_below
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import Tip, load_tip
+from uwfgit.model.thread.tip import Tip, load_tip
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit
 from uwfgit.store.layout import thread_ref

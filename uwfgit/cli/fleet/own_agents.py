@@ -16,7 +16,7 @@ from uwfgit.cli.frame.world import child_environment
 from uwfgit.errors import UwfError
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import Tip
+from uwfgit.model.thread.tip import Tip
 
 
 class OwnAgents(Struct, kw_only=True, dict=True):

@@ -20,7 +20,7 @@ from uwfgit.errors import StateError, UwfError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import Tip
+from uwfgit.model.thread.tip import Tip
 from uwfgit.store.files import folder_below
 
 _FOLDER: Final = "worktrees"

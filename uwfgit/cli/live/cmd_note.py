@@ -12,7 +12,7 @@ from uwfgit.cli.frame.screen import shown_lines
 from uwfgit.errors import InvalidError, SizeError, StateError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from uwfgit.model.thread.state import Tip
+    from uwfgit.model.thread.tip import Tip
 
 _MAX_BYTES: Final = 1024 * 1024
 _KEPT: Final = "kept for its next run"

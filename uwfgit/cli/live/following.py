@@ -41,7 +41,7 @@ def find_running_thread(context: CommandContext) -> ThreadId:
 def follow_live(context: CommandContext, thread: str, *, role: str | None) -> None:
     """Print the turns of a thread's running steps until nothing of it runs."""
     from uwfgit.model.ledger.ledger import resolve_thread
-    from uwfgit.model.thread.state import load_tip
+    from uwfgit.model.thread.tip import load_tip
 
     ledger = context.open_ledger()
     found = resolve_thread(ledger, thread)

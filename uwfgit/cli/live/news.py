@@ -11,7 +11,7 @@ from uwfgit.cli.frame.screen import shown
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.event import Event
-    from uwfgit.model.thread.state import Tip
+    from uwfgit.model.thread.tip import Tip
 
 
 def list_news(ledger: Ledger, tip: Tip) -> list[Event]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from uwfgit.cli.frame.arguments import parse_span
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.errors import UsageError
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.model.wording import format_time
 
 if TYPE_CHECKING:

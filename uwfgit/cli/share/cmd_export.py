@@ -134,7 +134,7 @@ def _refuse_private(ledger: Ledger, lines: Sequence[Line]) -> None:
         StateError: One is private.
     """
     from uwfgit.model.thread.record import open_record
-    from uwfgit.model.thread.state import read_tip
+    from uwfgit.model.thread.tip import read_tip
 
     for line in lines:
         try:
@@ -171,7 +171,7 @@ def _read_code(context: CommandContext, ledger: Ledger, lines: Sequence[Line]) -
     """
     from uwfgit.cli.code.cmd_changes import read_step_diff
     from uwfgit.model.thread.record import open_record
-    from uwfgit.model.thread.state import read_tip
+    from uwfgit.model.thread.tip import read_tip
     from uwfgit.sync.secrets.scan import describe_findings, find_in_texts
 
     found: dict[tuple[ThreadId, int], str] = {}

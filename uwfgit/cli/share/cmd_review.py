@@ -92,7 +92,7 @@ def _send(
     from uwfgit.model.ledger.ledger import resolve_thread
     from uwfgit.model.thread.family import named_children
     from uwfgit.model.thread.record import open_record
-    from uwfgit.model.thread.state import load_tip
+    from uwfgit.model.thread.tip import load_tip
 
     kind = _forge(forge)
     ledger = context.open_ledger(write=True, create=False)

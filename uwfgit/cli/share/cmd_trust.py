@@ -69,7 +69,7 @@ def _find_signer(context: CommandContext, name: str) -> Signed:
         StateError: It has no good signature.
     """
     from uwfgit.model.ledger.ledger import resolve_thread
-    from uwfgit.model.thread.state import load_tip
+    from uwfgit.model.thread.tip import load_tip
     from uwfgit.sync.exchange.signatures import read_signature
 
     ledger = context.open_ledger()

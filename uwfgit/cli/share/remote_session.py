@@ -144,8 +144,8 @@ def _lines(
 def _describe(store: Store, thread: ThreadId | None) -> str | None:
     """Say how a thread stands, by whom, and what it is about."""
     from uwfgit.model.thread.hold import HELD, find_hold
-    from uwfgit.model.thread.state import load_tip
     from uwfgit.model.thread.task import find_task_line
+    from uwfgit.model.thread.tip import load_tip
     from uwfgit.model.wording import first_line, without_mark
 
     if thread is None:

@@ -158,7 +158,7 @@ def _check_threads(ledger: Ledger) -> Iterator[HealthFinding]:
 
 def _find_good(store: Store, thread: ThreadId) -> Oid | None:
     """Find the newest commit in a branch's log at which its thread can be read."""
-    from uwfgit.model.thread.state import read_tip
+    from uwfgit.model.thread.tip import read_tip
     from uwfgit.store.layout import thread_ref
     from uwfgit.store.safety.ref_logs import list_logged
 

@@ -26,7 +26,7 @@ from uwfgit.engine.run.report import RunReport, make_run_report
 from uwfgit.errors import StateError, StoreError, UwfError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.locks.flock import read_dead_holder
 from uwfgit.store.log import LOGS
 

@@ -124,7 +124,7 @@ def _look_at_children(ledger: Ledger, record: Record) -> Iterator[_Found]:
 def _look_at_state(ledger: Ledger, record: Record) -> _Found:
     from uwfgit.model.ledger.standing import is_running
     from uwfgit.model.thread.hold import why_suspended
-    from uwfgit.model.thread.state import find_sharing
+    from uwfgit.model.thread.tip import find_sharing
 
     state, thread = record.tip.state, record.tip.thread
     if is_running(ledger.store, thread):

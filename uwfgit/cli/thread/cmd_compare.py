@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from uwfgit.model.thread.compare import Comparison, Pair, Sum
     from uwfgit.model.thread.event import Event
     from uwfgit.model.thread.record import Record
-    from uwfgit.model.thread.state import Tip
     from uwfgit.model.thread.step import Step, Usage
+    from uwfgit.model.thread.tip import Tip
     from uwfgit.store.canonical import Json
 
 LOG_SETTINGS: Final = {"ignore_unknown_options": True}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from uwfgit.engine.run.thread import Parent
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.thread.state import Tip
+    from uwfgit.model.thread.tip import Tip
     from uwfgit.model.workflow.workflow import Workflow
 
     _Check: TypeAlias = Callable[[Ledger, Workflow, Path, Routed], None]

@@ -35,8 +35,8 @@ from uwfgit.model.picture.columns import wrap
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Record
-    from uwfgit.model.thread.state import Tip
     from uwfgit.model.thread.step import Step
+    from uwfgit.model.thread.tip import Tip
 
 app = make_group("Look at single steps of a thread.")
 

@@ -30,7 +30,7 @@ from uwfgit.ids import find_hash
 if TYPE_CHECKING:
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.thread.state import Tip
+    from uwfgit.model.thread.tip import Tip
 
 NewOption = Annotated[
     bool, typer.Option("--new", help="What is new since you last asked this.")
@@ -219,7 +219,7 @@ def read(
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.ledger.standing import is_running, status_of
     from uwfgit.model.thread.record import open_record
-    from uwfgit.model.thread.state import find_sharing
+    from uwfgit.model.thread.tip import find_sharing
 
     context = get_context(ctx)
     require_least(1, quota=quota)

@@ -20,8 +20,8 @@ from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.ledger.prices import cost_at, cost_from_payload
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
 from uwfgit.model.thread.hold import find_hold
-from uwfgit.model.thread.state import NOT_SHARED, Shared, Sharing, load_tip, read_tip
 from uwfgit.model.thread.task import find_task_line
+from uwfgit.model.thread.tip import NOT_SHARED, Shared, Sharing, load_tip, read_tip
 from uwfgit.model.wording import without_mark
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX

@@ -61,7 +61,7 @@ def _find_standing(ledger: Ledger, thread: ThreadId) -> dict[str, Any] | None:
     """Return a thread as ``thread show`` does; ``None`` for a corrupt one."""
     from uwfgit.cli.thread.payloads import thread_payload
     from uwfgit.model.ledger.standing import is_running
-    from uwfgit.model.thread.state import find_sharing, load_tip
+    from uwfgit.model.thread.tip import find_sharing, load_tip
 
     try:
         tip = load_tip(ledger.store, thread)
@@ -97,7 +97,7 @@ _RESUMED: Final = {"attempt": "try again", "hold": "release it"}
 
 def _find_cause(ledger: Ledger, thread: ThreadId) -> str:
     from uwfgit.model.thread.event import find_cause
-    from uwfgit.model.thread.state import load_tip
+    from uwfgit.model.thread.tip import load_tip
 
     try:
         return find_cause(ledger.store, load_tip(ledger.store, thread).commit).name
@@ -127,7 +127,7 @@ def _find_end_of_limit(ledger: Ledger, thread: ThreadId) -> str | None:
 
     To resume it before that is a failure more.
     """
-    from uwfgit.model.thread.state import load_tip
+    from uwfgit.model.thread.tip import load_tip
     from uwfgit.model.wording import format_time
 
     try:

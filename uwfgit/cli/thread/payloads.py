@@ -16,8 +16,9 @@ from uwfgit.model.ledger.prices import Cost, cost_at, cost_payload, step_cost
 from uwfgit.model.ledger.standing import status_of
 from uwfgit.model.thread.attempts import Attempt
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.state import Shared, Sharing, ThreadState, Tip
+from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step, write_fields
+from uwfgit.model.thread.tip import Shared, Sharing, Tip
 from uwfgit.store.handle import Store
 
 if TYPE_CHECKING:
@@ -284,8 +285,8 @@ def outcome_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
 def shown_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
     """Return a thread as ``thread show`` and the API tell of it."""
     from uwfgit.model.ledger.standing import is_running
-    from uwfgit.model.thread.state import find_sharing
     from uwfgit.model.thread.task import find_task_line
+    from uwfgit.model.thread.tip import find_sharing
 
     store = ledger.store
     payload = thread_payload(

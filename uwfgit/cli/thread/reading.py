@@ -351,7 +351,7 @@ def kin_fields(ledger: Ledger, thread: Mapping[str, Any]) -> Iterator[tuple[str,
 def _state(ledger: Ledger, thread: ThreadId) -> str:
     from uwfgit.errors import NotFoundError, UwfError
     from uwfgit.model.ledger.standing import is_running
-    from uwfgit.model.thread.state import load_tip
+    from uwfgit.model.thread.tip import load_tip
 
     try:
         state = load_tip(ledger.store, thread).state

@@ -12,7 +12,7 @@ from uwfgit.model.ledger.kin import find_takers, iter_below
 from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import read_tip
+from uwfgit.model.thread.tip import read_tip
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.holding import write_whole
 from uwfgit.store.refs import find_ref, list_refs, move_refs

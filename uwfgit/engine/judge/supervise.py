@@ -28,8 +28,8 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker
 from uwfgit.model.thread.hold import why_suspended
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import Tip, load_tip
 from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.tip import Tip, load_tip
 
 
 class Look(Struct, frozen=True, kw_only=True):

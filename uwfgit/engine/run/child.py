@@ -27,8 +27,8 @@ from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, find_cause, iter_
 from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.hold import why_suspended
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import load_tip, read_tip
 from uwfgit.model.thread.step import Child, StartedFor, Usage, usage_since
+from uwfgit.model.thread.tip import load_tip, read_tip
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit
 from uwfgit.store.layout import thread_ref

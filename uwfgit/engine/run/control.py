@@ -29,7 +29,7 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import find_cause
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.locks.flock import Holder, read_dead_holder, read_holder
 
 STOP_SECONDS: Final = 20.0

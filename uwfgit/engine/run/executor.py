@@ -43,7 +43,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import find_sharing, load_tip
+from uwfgit.model.thread.tip import find_sharing, load_tip
 
 __all__ = [
     "Engine",

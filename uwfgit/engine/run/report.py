@@ -15,7 +15,8 @@ from uwfgit.model.node import ERROR_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, find_cause, iter_events
 from uwfgit.model.thread.hold import HELD, find_hold
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.state import ThreadState, read_tip
+from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.tip import read_tip
 from uwfgit.model.wording import count_of
 
 ATTEMPT = "attempt"

@@ -40,8 +40,8 @@ from uwfgit.model.thread.derive import find_hash_words
 from uwfgit.model.thread.event import STEP_EVENTS, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import Tip, load_tip
 from uwfgit.model.thread.step import Child, Step, Usage
+from uwfgit.model.thread.tip import Tip, load_tip
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.genesis import GENESIS_OID

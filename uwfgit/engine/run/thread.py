@@ -29,8 +29,9 @@ from uwfgit.model.node import START_TYPE, make_node
 from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName, iter_events
 from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import ForkedFrom, Tip, load_tip, read_tip
+from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.thread.step import Start, read_start
+from uwfgit.model.thread.tip import Tip, load_tip, read_tip
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.inputs import input_nodes, require_inputs

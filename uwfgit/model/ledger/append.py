@@ -42,12 +42,7 @@ from uwfgit.model.thread.event import (
 )
 from uwfgit.model.thread.links import NO_LINKS, LinkRule, collect_links
 from uwfgit.model.thread.record import NodePlaces, Record, add_place
-from uwfgit.model.thread.state import (
-    AGENT_EMAIL,
-    StepOutcome,
-    Tip,
-    agent_label,
-)
+from uwfgit.model.thread.state import AGENT_EMAIL, StepOutcome, agent_label
 from uwfgit.model.thread.step import (
     Hold,
     Step,
@@ -56,6 +51,7 @@ from uwfgit.model.thread.step import (
     read_step,
     write_fields,
 )
+from uwfgit.model.thread.tip import Tip
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (
     ATTEMPTS,

@@ -20,8 +20,9 @@ from uwfgit.model.node import START_TYPE, Node, format_nodes, make_node
 from uwfgit.model.thread.derive import summary_file, task_file
 from uwfgit.model.thread.event import tell_fork, tell_start, tell_summary, tell_word
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import ForkedFrom, Tip
+from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.thread.step import Usage, add_usage, read_start
+from uwfgit.model.thread.tip import Tip
 from uwfgit.model.workflow.workflow import (
     Workflow,
     require_workflow_file,

@@ -18,7 +18,8 @@ from uwfgit.errors import InvalidError, SizeError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import Told
-from uwfgit.model.thread.state import AGENT_EMAIL, Tip, agent_label, encode_state
+from uwfgit.model.thread.state import AGENT_EMAIL, agent_label, encode_state
+from uwfgit.model.thread.tip import Tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.signing import NO_SIGNER, Signer
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref

@@ -12,7 +12,7 @@ from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, lineage
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import load_tip
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 

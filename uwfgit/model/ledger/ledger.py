@@ -34,15 +34,9 @@ from uwfgit.model.thread.record import (
     read_node,
     read_nodes,
 )
-from uwfgit.model.thread.state import (
-    ThreadState,
-    Tip,
-    decode_state,
-    iter_lineage,
-    load_tip,
-    read_tip,
-)
+from uwfgit.model.thread.state import ThreadState, decode_state
 from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.tip import Tip, iter_lineage, load_tip, read_tip
 from uwfgit.spelling import LEAST_END, match_ids
 from uwfgit.store.git.settings import Identity
 from uwfgit.store.git.signing import Signer

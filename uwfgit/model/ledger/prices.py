@@ -18,8 +18,9 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node import DETAIL_TYPE, HOLD_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import ThreadState, read_tip
+from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Hold, Step, StepNode, Usage, usage_since
+from uwfgit.model.thread.tip import read_tip
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_blob

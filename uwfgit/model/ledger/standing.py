@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.model.ledger.ledger import ThreadRow
-from uwfgit.model.thread.state import Sharing, ThreadState, compare_sharing
+from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.tip import Sharing, compare_sharing
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.flock import read_holder
 from uwfgit.store.refs import list_tracked

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import wraps
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,8 +26,8 @@ from uwfgit.model.node import (
     read_payload,
     require_typed,
 )
-from uwfgit.model.thread.state import Tip, iter_lineage, load_tip, mend_hint
 from uwfgit.model.thread.step import Start, Step, StepNode, read_start, read_step
+from uwfgit.model.thread.tip import Tip, iter_lineage, load_tip, mend_hint
 from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_node
 from uwfgit.store.canonical import Json, decode_payload, node_hash, parse_payload
@@ -45,6 +46,7 @@ from uwfgit.store.objects import find_entry, list_names, list_tree, read_blob
 from uwfgit.store.raw import BLOB
 
 _Read = TypeVar("_Read")
+_Given = ParamSpec("_Given")
 _RECORDS: Final = {WORKFLOW_TYPE, START_TYPE, STEP_TYPE, DETAIL_TYPE}
 """Types that every thread carries; one that has none of them is of an earlier format.
 """
@@ -55,6 +57,22 @@ NodePlace = tuple[Hash, Oid]
 """A node's type, and its blob."""
 NodePlaces = dict[Hash, NodePlace]
 """Where a thread's nodes stand: hash → type and blob."""
+
+
+def _naming_mend(
+    reads: Callable[Concatenate[Record, _Given], _Read],
+) -> Callable[Concatenate[Record, _Given], _Read]:
+    """Let what is corrupt say where to read more of it."""
+
+    @wraps(reads)
+    def read(record: Record, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Read:
+        try:
+            return reads(record, *args, **kwargs)
+        except CorruptError as exc:
+            exc.hint = exc.hint or mend_hint(record.tip.thread)
+            raise
+
+    return read
 
 
 class Record(Struct, kw_only=True):
@@ -78,19 +96,16 @@ class Record(Struct, kw_only=True):
     _start: Start | None = None
     _workflow: Workflow | None = None
 
+    @_naming_mend
     def node(self, node: Hash, expected: Hash | None = None) -> Node:
         """Read a node of this thread; one of an expected type fits that type.
 
         Raises:
             CorruptError: It is not there, damaged, or of another type.
         """
-        try:
-            found = self._read(node, expected)
-            if expected is not None:
-                require_typed(found)
-        except CorruptError as exc:
-            exc.hint = exc.hint or mend_hint(self.tip.thread)
-            raise
+        found = self._read(node, expected)
+        if expected is not None:
+            require_typed(found)
         return found
 
     def _read(self, node: Hash, expected: Hash | None = None) -> Node:
@@ -108,17 +123,14 @@ class Record(Struct, kw_only=True):
         """
         return self._steps.get(node) or self.read(node, STEP_TYPE, StepNode)
 
+    @_naming_mend
     def read(self, node: Hash, expected: Hash, kind: type[_Read]) -> _Read:
         """Read a node of a built-in type as the struct that declares its fields.
 
         Raises:
             CorruptError: It is missing, damaged or does not fit.
         """
-        try:
-            return read_payload(self._read(node, expected), kind)
-        except CorruptError as exc:
-            exc.hint = exc.hint or mend_hint(self.tip.thread)
-            raise
+        return read_payload(self._read(node, expected), kind)
 
     def place(self, node: Hash, expected: Hash | None = None) -> NodePlace:
         """Return where a node of this thread stands.
@@ -137,11 +149,7 @@ class Record(Struct, kw_only=True):
     def start(self) -> Start:
         """The thread's StartNode."""
         if self._start is None:
-            try:
-                start = read_start(self._read(self.tip.state.start, START_TYPE))
-            except CorruptError as exc:
-                exc.hint = exc.hint or mend_hint(self.tip.thread)
-                raise
+            start = self._read_start()
             if start.inputs is not None:
                 given = self.node(start.inputs, JSON_TYPES["object"]).payload
                 start = replace(start, values=self._in_file_order(given))
@@ -165,18 +173,19 @@ class Record(Struct, kw_only=True):
         entry = find_entry(self.store, self.tip.tree, path)
         return b"" if entry is None else read_blob(self.store, entry.oid)
 
+    @_naming_mend
+    def _read_start(self) -> Start:
+        return read_start(self._read(self.tip.state.start, START_TYPE))
+
     def _in_file_order(self, named: Mapping[str, Json]) -> dict[str, Json]:
         # Late: a thread without inputs reads no YAML.
         from uwfgit.model.workflow.pinned import in_file_order  # noqa: PLC0415
 
         return in_file_order(named, self.workflow_file)
 
+    @_naming_mend
     def _read_workflow(self, pinned: Hash) -> Workflow:
-        try:
-            return workflow_from_node(self._read(pinned, WORKFLOW_TYPE), self._read)
-        except CorruptError as exc:
-            exc.hint = exc.hint or mend_hint(self.tip.thread)
-            raise
+        return workflow_from_node(self._read(pinned, WORKFLOW_TYPE), self._read)
 
     def child_hash(self, name: str) -> Hash | None:
         """Find the pinned workflow that a role is done by, itself by its own name."""
@@ -189,6 +198,7 @@ class Record(Struct, kw_only=True):
         pinned = self.child_hash(name)
         return None if pinned is None else self._read_workflow(pinned)
 
+    @_naming_mend
     def step(self, step: Hash, number: int) -> Step:
         """Read a StepNode; ``number`` is what the caller knows it to be.
 
@@ -198,17 +208,12 @@ class Record(Struct, kw_only=True):
         known = self._steps.get(step)
         if known is not None:
             return known
-        try:
-            bare = read_step(self._read(step, STEP_TYPE), number)
-            output = self._read(bare.output_hash)
-            if output.type in _OUTPUTS:
-                require_typed(output)
-        except CorruptError as exc:
-            exc.hint = exc.hint or mend_hint(self.tip.thread)
-            raise
+        bare = read_step(self._read(step, STEP_TYPE), number)
+        output = self._read(bare.output_hash)
+        if output.type in _OUTPUTS:
+            require_typed(output)
         if not isinstance(output.payload, dict):
-            message = f"output of step {step} is not a mapping"
-            raise CorruptError(message, hint=mend_hint(self.tip.thread))
+            raise CorruptError(f"output of step {step} is not a mapping")
         found = self._steps[step] = replace(bare, output=output.payload)
         return found
 

@@ -1,13 +1,9 @@
-"""How a thread stands: its state, its newest commit, and what remotes have of it.
-
-The only place that reads and writes ``thread.json``.
-"""
+"""``thread.json``: the state of a thread after an event (pure)."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from sys import intern
 from typing import Annotated, Final, Literal, get_args
 
@@ -15,23 +11,18 @@ from msgspec import Meta, Struct, field, to_builtins
 from msgspec.json import Decoder
 from msgspec.structs import force_setattr
 
-from uwfgit.constants import FORMAT_VERSION, MAX_STATE_BYTES, SUSPEND_CHARS
+from uwfgit.constants import FORMAT_VERSION, SUSPEND_CHARS
 from uwfgit.errors import (
     CorruptError,
     EarlierFormatError,
     FormatVersionError,
     InvalidError,
-    NotFoundError,
 )
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node import Payload
 from uwfgit.model.thread.derive import NONE
 from uwfgit.model.thread.step import Count, Usage
 from uwfgit.store.canonical import decode_json, encode_json, normalise
-from uwfgit.store.handle import Store
-from uwfgit.store.layout import STATE_FILE, TRASH_PREFIX, thread_folder, thread_ref
-from uwfgit.store.objects import find_entry, read_blob, read_commit
-from uwfgit.store.refs import BUNDLE, find_ref, find_tracked, is_ancestor
 
 ThreadStatus = Literal["idle", "suspended", "end", "cancelled"]
 """What a thread's state can be as stored; ``running`` never is."""
@@ -70,34 +61,6 @@ class ThreadState(Payload, frozen=True, kw_only=True):
     usage: Usage | None
     started_by: str
     updated_by: str
-
-
-class Tip(Struct, frozen=True, kw_only=True):
-    """The newest commit of a thread's branch and the state it stores."""
-
-    thread: ThreadId
-    commit: Oid
-    tree: Oid
-    committed_at: int
-    state: ThreadState
-
-
-Shared = Literal["never", "behind", "yes"]
-
-
-class Sharing(Struct, frozen=True, kw_only=True):
-    """What remotes had of a thread at the last fetch, compared with ours.
-
-    ``shared`` is that of the remote that has most: ``behind`` lacks something
-    of ours. ``diverged`` names the remotes whose tip and ours do not
-    fast-forward.
-    """
-
-    shared: Shared = "never"
-    diverged: tuple[str, ...] = ()
-
-
-NOT_SHARED: Final = Sharing()
 
 
 _DECODER: Final = Decoder(ThreadState)
@@ -186,95 +149,3 @@ def short_message(text: str) -> str:
 def agent_label(label: str) -> str:
     """Make a label that can stand in an author line."""
     return _LABEL.sub("-", label)[:64] or "agent"
-
-
-def mend_hint(thread: ThreadId) -> str:
-    """Return what whoever meets something corrupt of a thread can do."""
-    return f"uwf verify {thread} says more; uwf doctor names what may fix it"
-
-
-def load_tip(store: Store, thread: ThreadId) -> Tip:
-    """Read a thread's newest commit and state.
-
-    Raises:
-        NotFoundError: There is no such branch.
-        CorruptError: Something on the way is missing or malformed.
-    """
-    try:
-        commit = find_ref(store, thread_ref(thread))
-        if commit is None:
-            removed = find_ref(store, TRASH_PREFIX + thread)
-            hint = f"it was removed; bring it back: uwf thread restore {thread}"
-            raise NotFoundError("thread", thread, hint=hint if removed else None)
-        return read_tip(store, thread, commit)
-    except CorruptError as exc:
-        exc.hint = exc.hint or mend_hint(thread)
-        raise
-
-
-def read_tip(store: Store, thread: ThreadId, oid: Oid) -> Tip:
-    """Read the state a commit of a thread stores.
-
-    Raises:
-        CorruptError: The commit or its ``thread.json`` is missing or malformed.
-    """
-    commit = read_commit(store, oid)
-    entry = find_entry(store, commit.tree, f"{thread_folder(thread)}/{STATE_FILE}")
-    if entry is None:
-        raise CorruptError(f"commit {oid} has no {STATE_FILE} of thread {thread}")
-    state = decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
-    if state.thread != thread:
-        raise CorruptError(f"{STATE_FILE} in {oid} is of thread {state.thread}")
-    return Tip(
-        thread=thread,
-        commit=oid,
-        tree=commit.tree,
-        committed_at=commit.committer.time,
-        state=state,
-    )
-
-
-def iter_lineage(store: Store, tip: Tip) -> Iterator[ThreadState]:
-    """Yield the states of a thread and of those it was forked from, nearest first.
-
-    Raises:
-        CorruptError: One is missing or malformed, or they go round in a circle.
-    """
-    state, seen = tip.state, {tip.thread}
-    yield state
-    while state.forked_from is not None:
-        origin = state.forked_from.thread
-        if origin in seen:
-            raise CorruptError(f"thread {origin} is said to be a fork of itself")
-        seen.add(origin)
-        path = f"{thread_folder(origin)}/{STATE_FILE}"
-        entry = find_entry(store, tip.tree, path)
-        if entry is None:
-            raise CorruptError(f"'{path}' is missing, a thread was forked from it")
-        state = decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
-        if state.thread != origin:
-            raise CorruptError(f"'{path}' is of thread {state.thread}")
-        yield state
-
-
-def compare_sharing(store: Store, tip: Oid, tracked: Mapping[str, Oid]) -> Sharing:
-    """Compare our tip of a thread with those that remotes had."""
-    shared: Shared = "never"
-    diverged = []
-    for remote, theirs in tracked.items():
-        if is_ancestor(store, tip, theirs):
-            has: Shared = "yes"
-        else:
-            has = "behind"
-            if not is_ancestor(store, theirs, tip):
-                diverged.append(remote)
-        # A bundle's tip is kept only to be resolved; nobody has ours through it.
-        if remote != BUNDLE and shared != "yes":
-            shared = has
-    return Sharing(shared=shared, diverged=tuple(diverged))
-
-
-def find_sharing(store: Store, thread: ThreadId, tip: Oid) -> Sharing:
-    """Compare one thread with what remotes had of it."""
-    tracked = find_tracked(store, thread)
-    return compare_sharing(store, tip, tracked) if tracked else NOT_SHARED

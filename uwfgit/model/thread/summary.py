@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from uwfgit.constants import MAX_SUMMARY_BYTES
 from uwfgit.model.thread.event import iter_events
-from uwfgit.model.thread.state import Tip
+from uwfgit.model.thread.tip import Tip
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import SUMMARY_FILE, thread_folder
 from uwfgit.store.objects import find_entry, read_blob

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uwfgit.errors import CorruptError
-from uwfgit.model.thread.state import Tip, iter_lineage
+from uwfgit.model.thread.tip import Tip, iter_lineage
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TASK_FILE, task_line, thread_folder
 from uwfgit.store.objects import find_entry, read_blob

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NamedTuple
 import yaml
 from msgspec import Struct, field
 
-from uwfgit.model.yaml.core import iter_events
 from uwfgit.model.yaml.dump import dump_yaml
+from uwfgit.model.yaml.events import iter_events
 from uwfgit.model.yaml.located import SourceText
 from uwfgit.store.canonical import Json
 

@@ -19,7 +19,7 @@ from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.event import Event, iter_events, tell_resolve
 from uwfgit.model.thread.family import children_by_node
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import Tip, compare_sharing, load_tip, read_tip
+from uwfgit.model.thread.tip import Tip, compare_sharing, load_tip, read_tip
 from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import open_scratch

@@ -30,8 +30,9 @@ from uwfgit.model.thread.derive import (
 )
 from uwfgit.model.thread.event import TABLE, Event, iter_events, read_event, tell_fork
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import ThreadState, Tip, encode_state, read_tip
+from uwfgit.model.thread.state import ThreadState, encode_state
 from uwfgit.model.thread.step import Hold
+from uwfgit.model.thread.tip import Tip, read_tip
 from uwfgit.store.layout import (
     ATTEMPTS,
     HISTORY,

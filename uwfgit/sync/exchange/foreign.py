@@ -11,7 +11,7 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger, lineage
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.state import Tip
+from uwfgit.model.thread.tip import Tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_commit

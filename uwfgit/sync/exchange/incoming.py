@@ -18,7 +18,8 @@ from uwfgit.errors import LockedError, first_of, name_some
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import STEP_EVENTS, read_event
-from uwfgit.model.thread.state import decode_state, load_tip
+from uwfgit.model.thread.state import decode_state
+from uwfgit.model.thread.tip import load_tip
 from uwfgit.model.wording import count_of
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.refbatch import move_many

@@ -18,7 +18,7 @@ from uwfgit.errors import CorruptError, StoreError, UwfError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.derive import has_unsafe
 from uwfgit.model.thread.event import read_event
-from uwfgit.model.thread.state import read_tip
+from uwfgit.model.thread.tip import read_tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store

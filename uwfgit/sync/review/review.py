@@ -17,7 +17,7 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.thread.event import Event, iter_events
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import Tip, load_tip
+from uwfgit.model.thread.tip import Tip, load_tip
 from uwfgit.model.wording import count_of
 from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID

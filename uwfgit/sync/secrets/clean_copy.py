@@ -43,8 +43,8 @@ from uwfgit.model.thread.derive import find_hash_strings, find_hash_words, read_
 from uwfgit.model.thread.event import WORDS, Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import read_tip
 from uwfgit.model.thread.step import Hold, StepFields, StepNode, usage_since
+from uwfgit.model.thread.tip import read_tip
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_node, workflow_nodes
 from uwfgit.store.git.settings import Identity

@@ -15,7 +15,7 @@ from uwfgit.model.mask import Masker
 from uwfgit.model.node import META_TYPE, Node, find_builtin_node, make_node
 from uwfgit.model.thread.derive import find_hash_strings
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.state import Tip
+from uwfgit.model.thread.tip import Tip
 from uwfgit.store.canonical import Json
 
 _THREAD: Final = re.compile(r"(?<![0-9A-Za-z_])[0-7][0-9A-HJKMNP-TV-Z]{25}(?!\w)")

@@ -18,7 +18,7 @@ from uwfgit.ids import Hash, Oid, ThreadId, mint_thread_id
 from uwfgit.model.ledger.keep import drop_node, list_kept
 from uwfgit.model.ledger.ledger import Ledger, find_kept
 from uwfgit.model.mask import Masker, Secret
-from uwfgit.model.thread.state import Tip, load_tip
+from uwfgit.model.thread.tip import Tip, load_tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, memory_ref, thread_ref

@@ -12,7 +12,7 @@ from uwfgit.errors import ConflictError, StateError, StoreError, name_some
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import Tip, load_tip
+from uwfgit.model.thread.tip import Tip, load_tip
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, find_ref_thread, thread_ref

@@ -15,7 +15,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import BUILTIN_NAMES, DETAIL_TYPE
 from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import Tip, read_tip
+from uwfgit.model.thread.tip import Tip, read_tip
 from uwfgit.web.export.links import (
     INDEX,
     STYLE,

@@ -14,8 +14,8 @@ from uwfgit.model.thread.compare import (
     list_fields,
     step_duration,
 )
-from uwfgit.model.thread.state import Tip
 from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.tip import Tip
 from uwfgit.model.wording import count_of
 from uwfgit.web.render.frame import Site, chip, facts, page, spent, tail
 from uwfgit.web.render.markdown import markdown

@@ -21,7 +21,7 @@ from uwfgit.model.ledger.registry import (
 )
 from uwfgit.model.ledger.standing import list_sharing
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import NOT_SHARED, load_tip
+from uwfgit.model.thread.tip import NOT_SHARED, load_tip
 from uwfgit.web.serve.acts import THREAD_ACTS, Outcome, RefusedError
 from uwfgit.web.serve.acts import Request as Wanted
 from uwfgit.web.serve.asked import node_hash, parse_question, seen_commit, thread_id

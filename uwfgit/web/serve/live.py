@@ -22,7 +22,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.standing import is_running
 from uwfgit.model.thread.event import Event, iter_events
-from uwfgit.model.thread.state import read_tip
+from uwfgit.model.thread.tip import read_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.web.serve.shelf import Shelf

@@ -15,7 +15,7 @@ from uwfgit.model.ledger.registry import list_workflows
 from uwfgit.model.ledger.standing import is_running, status_of
 from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import open_record
-from uwfgit.model.thread.state import find_sharing, load_tip
+from uwfgit.model.thread.tip import find_sharing, load_tip
 from uwfgit.web.serve.acts import (
     Command,
     Outcome,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from uwfgit.model.thread.compare import Comparison
-from uwfgit.model.thread.state import Tip
+from uwfgit.model.thread.tip import Tip
 
 
 class Side(Struct, frozen=True, kw_only=True):

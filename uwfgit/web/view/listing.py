@@ -13,8 +13,8 @@ from uwfgit.model.ledger.kin import find_parents
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, iter_threads
 from uwfgit.model.ledger.standing import find_running, status_of
 from uwfgit.model.thread.hold import find_hold
-from uwfgit.model.thread.state import Sharing, compare_sharing
 from uwfgit.model.thread.step import Usage
+from uwfgit.model.thread.tip import Sharing, compare_sharing
 from uwfgit.model.wording import without_mark
 from uwfgit.store.handle import Store
 from uwfgit.store.refs import list_tracked

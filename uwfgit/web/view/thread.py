@@ -24,8 +24,8 @@ from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.model.thread.state import Tip
 from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.tip import Tip
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.layout import SUMMARY_FILE, thread_folder
 from uwfgit.store.objects import find_entry, read_blob
