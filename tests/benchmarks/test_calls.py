@@ -11,8 +11,8 @@ import pytest
 from tests.benchmarks.calls import Call, count_exec, count_get
 
 GET = (120, 28)
-STEP = (482, 83)
-"""Functions and modules, at most. A step is where it was when this was written."""
+STEP = (400, 70)
+"""Functions and modules, at most."""
 
 
 @pytest.fixture
