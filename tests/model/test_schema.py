@@ -251,6 +251,13 @@ def test_what_may_be_meant_is_a_warning() -> None:
             {"properties": {"a": False}}, {"a": 1}, ["is not allowed here"], id="false"
         ),
         pytest.param(
+            {"anyOf": [{"type": "boolean"}, False]},
+            "b",
+            ['must be true or false, found the text "b"'],
+            id="false-beside-another-form",
+        ),
+        pytest.param({"oneOf": [False]}, 1, ["is not allowed here"], id="false-alone"),
+        pytest.param(
             {"dependentRequired": {"a": ["b"]}},
             {"a": 1},
             ["a mapping does not satisfy 'dependentRequired'"],

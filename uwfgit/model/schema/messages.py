@@ -115,14 +115,16 @@ def _describe_error(error: ValidationError) -> Iterator[Violation]:
 def _describe_alternatives(
     error: ValidationError, path: SchemaPath
 ) -> Iterator[Violation]:
-    by_branch: dict[object, list[ValidationError]] = {}
-    for each in error.context or ():
-        by_branch.setdefault(each.schema_path[0], []).append(each)
-    branches = list(by_branch.values())
-    if not branches:
+    if not error.context:
         message = "fits more than one of the allowed forms"
         yield Violation(path=path, message=message)
         return
+    by_branch: dict[object, list[ValidationError]] = {}
+    for each in error.context:
+        # A branch that is false allows nothing, and its error is of no place in it.
+        if each.schema_path:
+            by_branch.setdefault(each.schema_path[0], []).append(each)
+    branches = list(by_branch.values()) or [error.context[:1]]
     types = [_wrong_type(errors) for errors in branches]
     if all(types):
         allowed = [name for names in types for name in names]
