@@ -5,6 +5,7 @@ import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 import pygit2
@@ -242,6 +243,39 @@ def test_what_is_borrowed_is_read_and_links_of_folders_end(
 
     assert RawObjects(objects).load(oid, limit=LIMIT).data == DATA
     assert RawObjects(objects).exists(oid)
+
+
+@pytest.mark.parametrize(
+    ("module", "called"), [(os, "fsdecode"), (pygit2, "OdbBackendPack")]
+)
+def test_an_interrupt_while_packs_are_opened_leaves_none_half_open(
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    called: str,
+) -> None:
+    waiting: dict[Oid, tuple[ObjectKind, bytes]] = {
+        name_object(BLOB, DATA): ("blob", DATA)
+    }
+    with Batch(store=store, objects=waiting).write():
+        pass
+    pygit2.init_repository(str(tmp_path / "b.git"), bare=True)
+    objects = tmp_path / "b.git/objects"
+    (objects / "info").mkdir(exist_ok=True)
+    (objects / "info/alternates").write_text(f"{store.path / 'objects'}\n")
+    borrowing = RawObjects(objects)
+    (oid,) = waiting
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, called, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            borrowing.exists(oid)
+
+    assert borrowing.read(oid, BLOB, limit=LIMIT) == DATA
 
 
 _LIBGIT2_READS: Final = re.compile(

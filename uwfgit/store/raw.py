@@ -252,22 +252,25 @@ class RawObjects(Struct, eq=False):
         """Open the packs of the folder and of those it borrows from, as git would."""
         if self._packs is not None:
             return self._packs
-        waiting = [] if self._folders else [str(self.folder)]
-        while waiting and len(self._folders) < _MOST_FOLDERS:
+        folders = [*self._folders]
+        waiting = [] if folders else [str(self.folder)]
+        while waiting and len(folders) < _MOST_FOLDERS:
             folder = waiting.pop(0)
-            if folder in self._folders:
+            if folder in folders:
                 continue
-            self._folders.append(folder)
+            folders.append(folder)
             with suppress(OSError), open(f"{folder}/info/alternates", "rb") as file:  # noqa: PTH123 - no Path is made for each store
                 waiting += [
                     os.path.normpath(os.path.join(folder, line))  # noqa: PTH118 - as above
                     for line in os.fsdecode(file.read(_MAX_ALTERNATES)).split("\n")
                     if line and not line.startswith("#")
                 ]
-        self._packs = pygit2.Odb()
-        for folder in self._folders:
-            self._packs.add_backend(pygit2.OdbBackendPack(folder), 1)
-        return self._packs
+        packs = pygit2.Odb()
+        for folder in folders:
+            packs.add_backend(pygit2.OdbBackendPack(folder), 1)
+        # All of it or nothing: a run that is interrupted meanwhile is still recorded.
+        self._folders, self._packs = folders, packs
+        return packs
 
 
 def parse_links(oid: str, data: bytes) -> Links:
