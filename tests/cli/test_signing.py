@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from tests.cli.calls import Result, Uwf
 from tests.keys import Keys, make_keys, needs_ssh
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.options import GlobalOptions
 
 AGENT = ("--agent", "scripted:replies.yaml")
 ADA = "ada@example.org"
@@ -72,6 +75,21 @@ def test_events_are_signed_as_git_s_settings_say(
     assert (checked["ok"], checked["signed"]) == (True, wanted.count("G"))
     told = f"signed {wanted.count('G')} of 5"
     assert told in uwf("verify", thread).out
+
+
+def test_the_settings_of_a_signer_are_read_once(uwf: Uwf, work: Path) -> None:
+    uwf("init", "--user")
+    context = CommandContext(
+        options=GlobalOptions(), environment=dict(os.environ), folder=work
+    )
+    with context.closing:
+        signer = context.open_ledger(write=True).signer
+        git(store_of(uwf), "config", "uwf.sign", "tip")
+        first = signer.signing()
+        git(store_of(uwf), "config", "uwf.sign", "never")
+
+        assert signer.signing() is first
+        assert first.mode == "tip"
 
 
 @needs_ssh
