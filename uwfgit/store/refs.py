@@ -310,7 +310,6 @@ def find_tracked(store: Store, thread: ThreadId) -> dict[str, Oid]:
             path = f"{entry.path}/thread/{thread}"
             if entry.is_dir(follow_symlinks=False) and (oid := _read_loose(path)):
                 loose[entry.name] = oid
-    # In this order, as all of them are read.
     try:
         data = (store.path / "packed-refs").read_bytes()
     except OSError:
@@ -327,6 +326,7 @@ def find_tracked(store: Store, thread: ThreadId) -> dict[str, Oid]:
         match = _THREAD.fullmatch(name)
         if match and is_oid(target):
             packed[match[1]] = Oid(target)
+    # In this order, as all of them are read.
     return dict(sorted({**packed, **loose}.items()))
 
 

@@ -177,7 +177,10 @@ def tidy_up(store: Store) -> None:
 
 
 def parse_moves(notes: Iterable[str]) -> Moves:
-    """Read the moves among some notes: ref, old and new; others are names alone."""
+    """Read the moves among some notes: ref, old and new; others are names alone.
+
+    No ref's name has a blank.
+    """
     moves = {}
     for note in notes:
         match note.split(" "):
