@@ -342,11 +342,10 @@ def place_nodes(
     """Place those nodes that the thread does not hold yet.
 
     Args:
-        ledger: Where to.
         record: The thread.
         folder: The folder of the run that adds them.
         nodes: What it needs.
-        own: The one among them that stands there whether known or not.
+        own: The hash of the one that stands there whether known or not.
 
     Returns:
         The paths to set, and where the new nodes will stand.

@@ -138,7 +138,7 @@ def _find_fit(key: str, *, has_links: bool) -> Test | None:
 
 
 def validate_payload(
-    schema: Json, payload: Json, *, is_packaged: bool = False
+    schema: Json, payload: Json, *, is_packaged: bool
 ) -> tuple[Violation, ...]:
     """Check the payload of a node against the schema of its type.
 

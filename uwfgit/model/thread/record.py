@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import wraps
-from itertools import chain
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from msgspec import Struct, field
@@ -282,18 +281,16 @@ class Record(Struct, kw_only=True):
             for state in iter_lineage(self.store, self.tip):
                 path = f"{thread_folder(state.thread)}/{HISTORY}"
                 history = find_entry(self.store, self.tip.tree, path)
-                buckets = list_tree(self.store, history.oid).values() if history else ()
-                folders = [list_tree(self.store, each.oid) for each in buckets]
-                for name, entry in chain.from_iterable(
-                    each.items() for each in folders
-                ):
-                    step = find_step_name(name)
-                    # The nearest thread that holds a step's output counts, the own
-                    # first; a folder without one holds failed attempts alone.
-                    if step is None or step[0] > last or step[0] in found:
-                        continue
-                    if OUTPUT_FILE in list_tree(self.store, entry.oid):
-                        found[step[0]] = step[1]
+                buckets = list_tree(self.store, history.oid) if history else {}
+                for bucket in buckets.values():
+                    for name, entry in list_tree(self.store, bucket.oid).items():
+                        step = find_step_name(name)
+                        # The nearest thread that holds a step's output counts, the
+                        # own first; a folder without one holds failed attempts alone.
+                        if step is None or step[0] > last or step[0] in found:
+                            continue
+                        if OUTPUT_FILE in list_tree(self.store, entry.oid):
+                            found[step[0]] = step[1]
                 if state.forked_from is not None:
                     last = min(last, state.forked_from.number)
             self._roles = dict(sorted(found.items()))

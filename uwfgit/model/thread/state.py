@@ -85,8 +85,8 @@ def decode_state(data: bytes, *, checked: bool = True) -> ThreadState:
 
     Args:
         data: Its bytes.
-        checked: Whether they must be exactly those of a state: they must not where
-            that was seen before.
+        checked: Whether to make sure that they are exactly those of a state; there
+            is no need where that was seen before.
 
     Raises:
         CorruptError: The bytes are not those of a state.

@@ -14,11 +14,7 @@ from typing import Any, Final
 import yaml
 from msgspec import Struct, field
 
-from uwfgit.constants import (
-    MAX_BLOB_BYTES,
-    YAML_MAX_DEPTH,
-    YAML_MAX_NODES,
-)
+from uwfgit.constants import MAX_BLOB_BYTES, YAML_MAX_DEPTH, YAML_MAX_NODES
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.model.yaml.dump import TAG_PREFIX, read_plain, read_tagged
 from uwfgit.model.yaml.events import decode_text, iter_events
