@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,7 @@ from tests.history import (
     tip_oid,
 )
 from uwfgit.agents.base import AgentReply, AgentRequest, Usage
+from uwfgit.config import Settings
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import RunReport, StepReport, exec_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
@@ -58,6 +60,7 @@ from uwfgit.model.workflow.workflow import Choice, Target
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
+from uwfgit.store.locks.flock import lock
 from uwfgit.store.refs import find_ref, move_ref
 
 BEGIN_MS: Final = 1_800_000_000_000
@@ -724,3 +727,30 @@ def test_steps_cross_from_one_bucket_to_the_next(
     fork = fork_thread(ledger, thread, at=99).thread
     go(ledger, fork, GOOD)
     assert [s.number for s in steps_of(ledger, fork)] == list(range(1, 101))
+
+
+def test_code_is_looked_for_when_nothing_is_waited_for_any_more(
+    ledger: Ledger, thread: ThreadId, tmp_path: Path
+) -> None:
+    said: list[object] = []
+    with ExitStack() as slot:
+        slot.enter_context(lock(ledger.store.locks / "slot-1", command="x", wait=0))
+
+        def let_go(why: str) -> None:
+            said.append(why)
+            slot.close()
+
+        engine = acting(
+            ledger,
+            saying(DONE),
+            settings=Settings(max_running=1),
+            on_wait=let_go,
+            find_keeper=said.append,
+        )
+        report = exec_thread(engine, thread, count=1)
+
+    assert report.end is RunEnd.DONE
+    assert said == [
+        "waiting for another step to end (concurrency.maxRunning is 1)",
+        tmp_path,
+    ]

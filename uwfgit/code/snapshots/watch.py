@@ -85,7 +85,7 @@ def watching(
 ) -> Iterator[Watch | None]:
     """Watch the code of a work tree for the length of a run.
 
-    Yields ``None`` for a thread without code.
+    Yields ``None`` outside of one, and for a thread without code.
 
     Args:
         keeper: Keeps it.

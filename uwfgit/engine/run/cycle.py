@@ -59,19 +59,7 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
     # Of a run that was killed; not seen as this one's while it waits for its slot.
     clear_live(live_path(engine.ledger.store, run.thread))
     engine.on_ready()
-    keeper = engine.find_keeper(run.cwd)
-    code: AbstractContextManager[Watch | None] = nullcontext()
-    if keeper is not None:
-        code = watching(
-            engine.ledger,
-            keeper,
-            record,
-            run.cwd,
-            number=run.number,
-            above=engine.above,
-            tell=engine.tell,
-        )
-    with hold_slot(engine), code as watch:
+    with hold_slot(engine), _watch_code(run) as watch:
         # Time and code as they are right before the agent is asked.
         run = replace(
             run,
@@ -87,6 +75,22 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
         # The note that was kept for it is recorded with it.
         _use_up_note(engine.ledger.local, run.thread, kept)
     return end
+
+
+def _watch_code(run: Run) -> AbstractContextManager[Watch | None]:
+    engine = run.engine
+    keeper = engine.find_keeper(run.cwd)
+    if keeper is None:
+        return nullcontext()
+    return watching(
+        engine.ledger,
+        keeper,
+        run.record,
+        run.cwd,
+        number=run.number,
+        above=engine.above,
+        tell=engine.tell,
+    )
 
 
 def _use_up_note(local: Local, thread: ThreadId, told: str) -> None:
