@@ -12,7 +12,10 @@ import pytest
 from tests.agents.fake_api import Call, Drip, FakeApi, Move, Request, Say, modes
 from tests.cli.calls import Uwf
 from tests.cli.screens import on_terminal
-from uwfgit.cli.live import notify
+from tests.program import wait_until
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.cli.live import notify, watching
 
 GOOD = "---\n$status: stuck\n---\n\n# Nothing to write\n\nReally.\n"
 LOOK = Call(name="read_file", arguments={"path": "ping.yaml"})
@@ -60,6 +63,26 @@ def test_a_terminal_shows_one_line_that_is_renewed_and_the_answer(
     last = lines[-1].splitlines()
     assert last[0].split() == ["step", "1", "writer", "stuck", "end"]
     assert last[1].strip() == "Nothing to write"
+
+
+def test_a_step_that_ctrl_c_kept_from_its_end_leaves_no_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watching, "talk_width", lambda **_: 80)
+    monkeypatch.setattr(watching, "_DELAY", 0)
+    context = CommandContext(options=GlobalOptions(), environment={})
+    shown: list[str] = []
+
+    def has_line() -> bool:
+        shown.append(capsys.readouterr().err)
+        return "step 1 writer" in "".join(shown)
+
+    with watching.watching(context) as watcher:
+        assert watcher is not None
+        watcher.begin(number=1, role="writer", agent="local")
+        wait_until(has_line)
+
+    assert f"{''.join(shown)}{capsys.readouterr().err}".endswith("\r\x1b[K")
 
 
 def test_a_quick_step_says_nothing_besides(uwf: Uwf, api: FakeApi, thread: str) -> None:

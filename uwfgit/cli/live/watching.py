@@ -83,6 +83,8 @@ def watching(context: CommandContext) -> Iterator[_Watcher | None]:
     finally:
         watcher.ended.set()
         thread.join()
+        # Ctrl-C may have come between a step's beginning and its end.
+        watcher.end()
 
 
 class _Watcher(Struct, kw_only=True):
