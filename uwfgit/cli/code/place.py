@@ -91,7 +91,6 @@ def _iter_trees(
 def _iter_folders(
     context: CommandContext, ledger: Ledger, record: Record
 ) -> Iterator[Path]:
-
     if context.folder is not None:
         yield context.folder
     chosen = ledger.local.find_folder(record.tip.thread)

@@ -50,7 +50,7 @@ _OFF: Final = ("false", "no", "off", "0", "")
 
 
 class CommandContext(Struct, kw_only=True, dict=True):
-    """One run of the program; everything in it is read when it is first asked for."""
+    """One run of the program; files are read when they are first asked for."""
 
     options: GlobalOptions
     environment: Mapping[str, str]

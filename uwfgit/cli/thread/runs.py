@@ -287,9 +287,9 @@ def _run(
     except UwfError as exc:
         tell_refusal(context, ledger, found, exc)
         raise
-    if report.status == "suspended":
-        report = with_detour(ledger, report)
     if worker is not None:
+        if report.status == "suspended":
+            report = with_detour(ledger, report)
         _finish_start(context, report, worker)
     finish_run(context, ledger, report, began=began)
 
