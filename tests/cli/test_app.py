@@ -200,6 +200,16 @@ def test_verbose_names_the_store_and_the_agent_on_stderr(uwf: Uwf, thread: str) 
     assert not any(line in plain.err for line in ("store:", "agent of role"))
 
 
+def test_notes_beside_json_are_told_once_the_command_has_succeeded(
+    uwf: Uwf, thread: str
+) -> None:
+    done = uwf("thread", "show", thread, "-v", "--json")
+    failed = uwf("thread", "show", "0" * 26, "-v", "--json")
+
+    assert (done.code, done.err.startswith("store: ")) == (0, True)
+    assert (failed.code, "store: " in failed.err) == (1, False)
+
+
 @pytest.mark.parametrize("value", ["--json", "--wait"])
 def test_a_value_that_looks_like_an_option_is_a_value(uwf: Uwf, value: str) -> None:
     started = uwf("thread", "start", "ping.yaml", "-p", value)

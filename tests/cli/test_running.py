@@ -370,19 +370,20 @@ def test_a_paused_run_finishes_its_step_and_runs_no_further(
     assert program.json("thread", "show", thread)["steps"] == 1
 
 
-def test_a_pause_that_comes_too_late_stops_no_later_run(
+def test_a_pause_that_comes_too_late_stops_no_later_run_and_goes_with_it(
     program: Program, thread: str
 ) -> None:
     live = program.store / "uwf" / "live"
     live.mkdir(exist_ok=True)
-    (live / f"{thread}.pause").write_text("somewhere 1 1")
+    late = live / f"{thread}.pause"
+    late.write_text("somewhere 1 1")
     good = {"worker": [reply(plan="p")], "critic": [reply("good")]}
 
     ended = program.json(
         "thread", "exec", thread, "--all", "--agent", program.script(good)
     )
 
-    assert ended["status"] == "end"
+    assert (ended["status"], late.exists()) == ("end", False)
 
 
 @pytest.mark.parametrize(
