@@ -754,3 +754,20 @@ def test_code_is_looked_for_when_nothing_is_waited_for_any_more(
         "waiting for another step to end (concurrency.maxRunning is 1)",
         tmp_path,
     ]
+
+
+@pytest.mark.parametrize("where", ["model", "session_id", "text"])
+def test_words_that_no_record_can_hold_are_kept_beside_it(
+    ledger: Ledger, thread: ThreadId, where: str
+) -> None:
+    said = replace(AgentReply(text=DONE), **{where: f"{DONE}\ud800"})
+
+    report = exec_thread(acting(ledger, saying(said)), thread, count=1)
+
+    (kept,) = (ledger.store.state_dir / "live").iterdir()
+    assert (report.end, report.status) == (RunEnd.REFUSED, "idle")
+    assert "lone surrogate" in (report.problem or "")
+    assert (report.problem or "").endswith(
+        f"nothing was recorded, its reply is in {kept}"
+    )
+    assert "Did it." in kept.read_text()

@@ -44,7 +44,7 @@ from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Code, ExtractedBy
 from uwfgit.model.wording import first_line, last_line
-from uwfgit.store.canonical import Json, encode_json
+from uwfgit.store.canonical import Json, encode_json, normalise
 from uwfgit.store.handle import git_errors
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.local import AgentSession
@@ -298,7 +298,8 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
     )
     detail = detail_payload(run.agent.kind, talk.prompt, talk.last, talk.turns)
     cut: tuple[str, ...] = ()
-    if len(encode_json(detail)) > MAX_BLOB_BYTES - _DETAIL_BYTES:
+    # Encoding alone would fail at a text that no record can hold, and say not why.
+    if len(encode_json(normalise(detail))) > MAX_BLOB_BYTES - _DETAIL_BYTES:
         # As far as one node holds them.
         room = MAX_BLOB_BYTES - len(encode_json(talk.prompt)) - _DETAIL_BYTES
         turns = _shorten_turns(talk.turns, room)
