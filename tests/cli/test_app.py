@@ -210,7 +210,7 @@ def test_notes_beside_json_are_told_once_the_command_has_succeeded(
     assert (failed.code, "store: " in failed.err) == (1, False)
 
 
-@pytest.mark.parametrize("value", ["--json", "--wait"])
+@pytest.mark.parametrize("value", ["--json", "--wait", "--worktree"])
 def test_a_value_that_looks_like_an_option_is_a_value(uwf: Uwf, value: str) -> None:
     started = uwf("thread", "start", "ping.yaml", "-p", value)
 

@@ -147,11 +147,15 @@ class Command(_Parameters, TyperCommand):
         end = args.index("--") if "--" in args else len(args)
         words = list(args)
         for index, word in enumerate(args[:end]):
-            if word in self.alone:
-                value, following = self.alone[word]
-                after = args[index + 1] if index + 1 < len(args) else "--"
-                if not re.fullmatch(following, after):
-                    words[index] = f"{word}={value}"
+            if word not in self.alone:
+                continue
+            if index and args[index - 1] in value_options(ctx).difference(self.alone):
+                # It is the value of the option before it.
+                continue
+            value, following = self.alone[word]
+            after = args[index + 1] if index + 1 < len(args) else "--"
+            if not re.fullmatch(following, after):
+                words[index] = f"{word}={value}"
         return list(super().parse_args(ctx, words))
 
     def collect_usage_pieces(self, ctx: Click) -> list[str]:  # noqa: ARG002 - the interface's
