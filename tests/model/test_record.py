@@ -156,6 +156,15 @@ def test_roles_are_known_from_folder_names_alone(
     assert record.roles() == {1: "worker", 2: "critic"}
 
 
+def test_a_role_behind_the_head_is_not_among_the_roles(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    record = record_of(ledger, thread)
+    record.tip = replace(record.tip, state=replace(record.tip.state, steps=1))
+
+    assert record.roles() == {1: "worker"}
+
+
 def test_a_role_that_only_failed_is_not_among_the_roles(
     ledger: Ledger, thread: ThreadId
 ) -> None:
@@ -229,6 +238,22 @@ def test_a_node_missing_from_the_chain_is_corrupt_and_says_where_to_look(
     assert f"uwf verify {thread}" in (caught.value.hint or "")
 
 
+def test_a_start_or_workflow_that_is_missing_says_where_to_look(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    without_any = replace(record_of(ledger, thread), places={})
+    without_workflow = record_of(ledger, thread)
+    del without_workflow.places[without_workflow.start.workflow]
+
+    with pytest.raises(CorruptError) as of_start:
+        _ = without_any.start
+    with pytest.raises(CorruptError) as of_workflow:
+        _ = without_workflow.workflow
+
+    for caught in (of_start, of_workflow):
+        assert f"uwf verify {thread}" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize("steps", [0, 1, 3])
 def test_a_chain_of_another_length_than_the_state_says_is_corrupt(
     ledger: Ledger, thread: ThreadId, steps: int
@@ -239,8 +264,9 @@ def test_a_chain_of_another_length_than_the_state_says_is_corrupt(
     if steps == 0:
         assert record.steps() == ()
         return
-    with pytest.raises(CorruptError):
+    with pytest.raises(CorruptError) as caught:
         record.steps()
+    assert f"uwf verify {thread}" in (caught.value.hint or "")
 
 
 def test_a_file_that_is_no_node_among_the_nodes_is_corrupt(
@@ -248,8 +274,9 @@ def test_a_file_that_is_no_node_among_the_nodes_is_corrupt(
 ) -> None:
     tip = _edit(ledger, thread, "nodes/000/00002/1/README.md", b"hello")
 
-    with pytest.raises(CorruptError):
+    with pytest.raises(CorruptError) as caught:
         open_record(ledger.store, tip)
+    assert f"uwf verify {thread}" in (caught.value.hint or "")
 
 
 def test_two_contents_under_one_hash_in_a_thread_are_corrupt(

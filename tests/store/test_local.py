@@ -166,6 +166,22 @@ def test_a_thread_is_foreign_from_the_first_commit_of_others_on(
     assert local.is_known_foreign(THREAD)
 
 
+def test_of_a_thread_made_here_only_what_is_new_is_looked_at(
+    store: Store, local: Local, file: Path
+) -> None:
+    own = _commit(store, GENESIS_OID)
+    later = _commit(store, own)
+    local.record_commit(own)
+    assert not local.is_foreign(THREAD, own)
+    local.close()
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("DELETE FROM made")
+
+    assert not local.is_foreign(THREAD, own)
+    local.record_commit(later)
+    assert not local.is_foreign(THREAD, later)
+
+
 def _garbage(file: Path) -> None:
     noise = random.Random(7)  # noqa: S311 - the same in every run
     file.write_bytes(noise.randbytes(10_000))

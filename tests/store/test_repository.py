@@ -691,6 +691,34 @@ def test_a_programming_error_is_not_hidden() -> None:
         raise TypeError
 
 
+def test_a_main_that_is_whole_is_not_written_again(path: Path, home: Path) -> None:
+    make(path, home)
+    file = path / "refs/heads/main"
+    before = file.stat().st_ino
+
+    open_store(path, home=home, write=True, fsync=False)
+
+    assert file.stat().st_ino == before
+
+
+@pytest.mark.parametrize("mode", [None, 0o644], ids=["gone", "not to be run"])
+def test_a_hook_that_git_would_not_run_is_written_again(
+    path: Path, home: Path, mode: int | None
+) -> None:
+    make(path, home)
+    hook = path / "hooks" / "pre-push"
+    text = hook.read_bytes()
+    hook.unlink()
+    if mode is not None:
+        hook.write_bytes(text)
+        hook.chmod(mode)
+
+    open_store(path, home=home, write=True, fsync=False)
+
+    assert hook.read_bytes() == text
+    assert os.access(hook, os.X_OK)
+
+
 @pytest.mark.parametrize("left", [b"", b"\0" * 41, b"9a4de2aff"])
 def test_a_main_without_an_oid_is_written_again(
     path: Path, home: Path, left: bytes

@@ -39,6 +39,7 @@ def test_a_loose_ref_beats_the_packed_one(store: Store) -> None:
     git(store, "update-ref", ref, tree)
 
     assert scan_refs(store, "refs/remotes/") == {ref: Oid(tree)}
+    assert find_tracked(store, ONE) == {"o": Oid(tree)}
 
 
 @pytest.mark.parametrize("data", ["", "ref: refs/heads/main\n", "x" * 40])

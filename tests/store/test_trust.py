@@ -341,6 +341,7 @@ def test_packed_replace_refs_are_refused(store: Path) -> None:
     (store / "packed-refs").write_text(f"{oid} refs/replace/{oid}\n")
 
     assert codes(store) == [trust.HISTORY]
+    assert [each.code for each in trust.check_history(store)] == [trust.HISTORY]
 
 
 def test_the_folder_that_a_deleted_replace_ref_leaves_is_fine(store: Path) -> None:
