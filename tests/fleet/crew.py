@@ -32,7 +32,7 @@ class Step:
     did: list[str] = field(default_factory=list)
 
     def poll(self) -> RunResult | None:
-        return RunResult(exit_code=0, ran=self.ran) if self.is_over else None
+        return RunResult(ran=self.ran) if self.is_over else None
 
     def stop(self) -> None:
         self.did.append("stop")

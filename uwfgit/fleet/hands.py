@@ -13,12 +13,14 @@ from uwfgit.sync.exchange.queue_entry import Entry
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """How a step ended: the exit code of the command, and its error, if it had one.
+    """How a step ended: well or not, and the command's error, if it had one.
 
-    ``ran`` is how many steps it took, those of threads that did it with it.
+    ``is_busy`` says that it met somebody else at the thread. ``ran`` is how many steps
+    it took, those of threads that did it with it.
     """
 
-    exit_code: int
+    is_ok: bool = True
+    is_busy: bool = False
     error: str | None = None
     ran: int = 1
 

@@ -20,8 +20,6 @@ from uwfgit.sync.exchange.queue_entry import read_entry
 from uwfgit.sync.exchange.queue_state import QueueState
 
 _RETRY_SECONDS: Final = 5.0
-_BUSY: Final = 4
-"""The exit code of a command that met someone else at the thread."""
 
 
 class Job(Struct, kw_only=True):
@@ -142,10 +140,10 @@ class Jobs(Struct, kw_only=True):
                 reason=why_suspended(self.queue.store, tip.commit, state),
                 retry_at_ms=state.retry_at_ms,
             )
-        if result is not None and result.exit_code == _BUSY:
+        if result is not None and result.is_busy:
             return self._state(job, "queued", reason=result.error)
         why = None
-        if result is not None and result.exit_code:
+        if result is not None and not result.is_ok:
             why = result.error or "it was refused"
         elif job.ran >= self.terms.max_steps:
             why = f"limits.maxSteps is reached after {count_of(job.ran, 'step')}"

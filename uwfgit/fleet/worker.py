@@ -305,7 +305,7 @@ class Worker:
         self.jobs.running.append(job)
         self.hands.tell("claimed", thread=thread, workflow=tip.state.workflow_name)
         if tip.state.status in {"end", "cancelled"} or tip.commit != job.pushed:
-            job.result = RunResult(exit_code=0)
+            job.result = RunResult()
         else:
             job.run = self.hands.start(tip, taken=job.steps)
         return True

@@ -75,7 +75,7 @@ RULES: Final[Mapping[str, str]] = {
     "T5": "a template holds Liquid",
     "L1": "an older form (warning; an error where it cannot be read)",
 }
-"""What each code stands for; the documentation is made of it."""
+"""What each code stands for; every problem of a workflow file has one of them."""
 
 _MAX_SEARCHES: Final = 200
 _MAX_KNOWN: Final = 200

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from uwfgit.agents.children.tree import find_members
 from uwfgit.agents.children.vitals import read_processes
-from uwfgit.errors import StoreError
+from uwfgit.cli.frame.app import EXIT_CODES
+from uwfgit.errors import LockedError, StoreError
 from uwfgit.fleet.hands import RunResult
 
 _REPORT_BYTES: Final = 1024 * 1024
@@ -58,7 +59,8 @@ class ChildRun(Struct, kw_only=True):
         told = _read_report(self.report)
         error, ran = told.get("error"), told.get("ran")
         return RunResult(
-            exit_code=code,
+            is_ok=code == 0,
+            is_busy=code == EXIT_CODES[LockedError],
             error=str(error["message"]) if isinstance(error, dict) else None,
             ran=max(1, ran) if isinstance(ran, int) else 1,
         )

@@ -11,6 +11,7 @@ import typer
 from msgspec.structs import replace
 
 from uwfgit.cli.check.checks import make_check, make_scan, make_verify
+from uwfgit.cli.frame.app import EXIT_CODES
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of
@@ -31,7 +32,7 @@ from uwfgit.cli.share.remote_session import (
     take_source,
     warn_collisions,
 )
-from uwfgit.errors import NotFoundError, UsageError
+from uwfgit.errors import LockedError, NotFoundError, UsageError, UwfError
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
@@ -312,8 +313,8 @@ def tell_pull(context: CommandContext, store: Store, report: PullReport) -> int:
     )
     warn_collisions(context, report)
     if not report.ok:
-        return 1
-    return 4 if report.is_busy else 0
+        return EXIT_CODES[UwfError]
+    return EXIT_CODES[LockedError] if report.is_busy else 0
 
 
 @add_command(clone_app, "clone")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
+from uwfgit.cli.frame.app import EXIT_CODES
 from uwfgit.cli.frame.arguments import (
     AgentOption,
     CwdOption,
@@ -23,7 +24,7 @@ from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.live.judges import write_summary
 from uwfgit.cli.thread.runs import find_folder, recall_of
 from uwfgit.cli.thread.trusting import admit, is_trusted
-from uwfgit.errors import InvalidError, StateError, UsageError
+from uwfgit.errors import AgentError, InvalidError, StateError, UsageError
 from uwfgit.shell import quote_word, quote_words
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from uwfgit.engine.beside.question import Asked
     from uwfgit.engine.run.engine import Engine
     from uwfgit.model.ledger.ledger import Ledger
-
-EXIT_AGENT = 5
 
 
 def _engine_beside(
@@ -161,7 +160,7 @@ def ask_command(
         cwd=find_folder(context, cwd),
     )
     _tell(context, asked)
-    raise typer.Exit(0 if asked.reply.failure is None else EXIT_AGENT)
+    raise typer.Exit(0 if asked.reply.failure is None else EXIT_CODES[AgentError])
 
 
 def _tell(context: CommandContext, asked: Asked) -> None:

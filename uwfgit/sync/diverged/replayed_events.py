@@ -156,7 +156,7 @@ def _write_event(replay: _Replay, event: Event, *, is_last: bool) -> None:
         updated_at_ms=updated,
         completed_at_ms=None if old.completed_at_ms is None else updated,
     )
-    if event.name == "summary":
+    if not TABLE[event.name].settles:
         state = replace(state, completed_at_ms=before.state.completed_at_ms)
     trailers = {
         **parse_trailers(event.commit.message),
@@ -183,7 +183,7 @@ def _body(replay: _Replay, event: Event) -> str:
         if event.name == "hold":
             return replay.record.read(event.node, HOLD_TYPE, Hold).reason
         return replay.record.run(event.node).body
-    if event.name == "summary":
+    if not TABLE[event.name].settles:
         path = f"{thread_folder(replay.thread)}/{SUMMARY_FILE}"
         entry = find_entry(replay.ledger.store, event.commit.tree, path)
         return read_blob(replay.ledger.store, entry.oid).decode() if entry else ""
@@ -195,7 +195,7 @@ def _changes(replay: _Replay, event: Event, after: ThreadState) -> FileChanges:
     store = replay.ledger.store
     base = thread_folder(replay.thread)
     copy = thread_folder(replay.copy.tip.thread)
-    if event.name == "summary":
+    if not TABLE[event.name].settles:
         summary = find_entry(store, event.commit.tree, f"{base}/{SUMMARY_FILE}")
         return {f"{copy}/{SUMMARY_FILE}": summary}
     if event.node is None or event.role is None:
