@@ -17,6 +17,7 @@ from tests.acting import (
     GOOD,
     NO_BLOCK,
     Act,
+    ActingAgent,
     acting,
     failure,
     go,
@@ -51,7 +52,12 @@ from tests.history import (
 from uwfgit.agents.base import AgentReply, AgentRequest, Usage
 from uwfgit.config import Settings
 from uwfgit.engine.run.ends import RunEnd
-from uwfgit.engine.run.executor import RunReport, StepReport, exec_thread
+from uwfgit.engine.run.executor import (
+    RunReport,
+    StepReport,
+    exec_thread,
+    poke_thread,
+)
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import RefConflictError
 from uwfgit.ids import ThreadId
@@ -771,3 +777,39 @@ def test_words_that_no_record_can_hold_are_kept_beside_it(
         f"nothing was recorded, its reply is in {kept}"
     )
     assert "Did it." in kept.read_text()
+
+
+def test_a_note_that_was_kept_waits_for_a_run_that_is_recorded(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    ledger.local.set_note(thread, "Be quick.")
+    lost = replace(AgentReply(text=DONE), model="\ud800")
+
+    exec_thread(acting(ledger, saying(lost)), thread, count=1)
+    waiting = ledger.local.find_note(thread)
+    exec_thread(acting(ledger, saying(DONE)), thread, count=1)
+
+    (step,) = steps_of(ledger, thread)
+    assert (waiting, step.note) == ("Be quick.", "Be quick.")
+    assert ledger.local.find_note(thread) is None
+
+
+def test_an_agent_is_told_what_its_session_has_cost_so_far(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    spent = Usage(
+        turns=1, input_tokens=5, output_tokens=2, duration_ms=1, cost_usd=None
+    )
+    asked: list[AgentRequest] = []
+
+    def act(request: AgentRequest) -> AgentReply:
+        asked.append(request)
+        return AgentReply(text=DONE, session_id="s", session_total=spent)
+
+    agent = ActingAgent(act=act, has_sessions=True)
+    engine = make_engine(ledger, choose=lambda *_: agent)
+    exec_thread(engine, thread, count=1)
+    poke_thread(engine, thread, note="Again.")
+
+    told = [(request.session_id, request.session_total) for request in asked]
+    assert told == [(None, None), ("s", spent)]

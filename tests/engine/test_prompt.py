@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from tests.builders import make_step
 from uwfgit.engine.ask.prompt import (
     PromptParts,
+    QuestionParts,
     assemble_prompt,
     fence,
     output_format,
+    question_prompt,
 )
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Role
@@ -541,3 +543,24 @@ Longer.
 )
 def test_nothing_inside_a_fence_closes_it(text: str, marker: str) -> None:
     assert fence(text) == f"{marker}data\n{text}\n{marker}"
+
+
+def test_a_question_says_which_steps_it_leaves_out() -> None:
+    parts = _parts(*(_step(number, body="x" * 100) for number in (3, 2, 1)))
+    question = QuestionParts(
+        thread=parts.thread,
+        number=3,
+        role_name=parts.role_name,
+        role=parts.role,
+        task=parts.task,
+        past=parts.past,
+        context_chars=1,
+        live_session=False,
+        question="Why?",
+    )
+
+    text = question_prompt(question)
+
+    assert "# What happened up to step 3\n" in text
+    assert "Steps before 3 were left out" in text
+    assert text.endswith("\n\nWhy?\n")
