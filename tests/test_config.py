@@ -183,6 +183,31 @@ def test_providers_models_and_the_rest_are_read() -> None:
     assert (settings.identity_name, settings.identity_email) == ("Me", "me@here")
 
 
+@pytest.mark.parametrize(
+    ("overrides", "models", "default", "expected"),
+    [
+        pytest.param({"extract": "m"}, ("m", "extract"), "d", "m", id="the-override"),
+        pytest.param({}, ("m", "extract"), "d", "extract", id="the-model-of-that-name"),
+        pytest.param({}, ("m",), "d", "d", id="the-default"),
+        pytest.param({}, ("m",), None, None, id="none"),
+    ],
+)
+def test_which_model_reads_the_fields_of_a_reply(
+    overrides: dict[str, str],
+    models: tuple[str, ...],
+    default: str | None,
+    expected: str | None,
+) -> None:
+    content: dict[str, object] = {
+        "modelOverrides": overrides,
+        "models": {name: {"provider": "p", "name": "n"} for name in models},
+    }
+    if default is not None:
+        content["defaultModel"] = default
+
+    assert read(content).extract_model == expected
+
+
 def test_a_repository_chooses_agents_over_the_user_key_by_key() -> None:
     settings = read(
         {
