@@ -98,8 +98,9 @@ class Run(Struct, frozen=True, kw_only=True):
 
         Raises:
             StateError: The working directory is missing.
-            SizeError: The thread has no room for another run of the step, or
-                what it would be asked is too long to be recorded.
+            SizeError: The thread has no room for another run of the step, what it
+                would be asked is too long to be recorded, or no reader would accept
+                who would record it now.
             RoutingFailedError: The workflow lacks the role.
             ConfigError: No agent is configured, or not rightly, or its program is
                 not here; or the workflow has conditions, which cannot be evaluated
