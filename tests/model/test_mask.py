@@ -189,6 +189,13 @@ def test_ordinary_values_are_not_taken(value: str) -> None:
     assert values(SOME_KEY=value) == []
 
 
+def test_a_few_words_are_a_secret_where_the_name_says_so() -> None:
+    words = "correct horse battery staple"
+
+    assert values(MOTTO=words) == []
+    assert values(MY_PASSPHRASE=words) == [words]
+
+
 def test_only_variables_named_like_secrets_or_named_by_config_are_taken() -> None:
     value = noise("v", 20)
     environment = {"MY_key": value, "OTHER": value, "CHOSEN": value, "KEYS": value}

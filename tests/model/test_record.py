@@ -13,6 +13,7 @@ from uwfgit.engine.run.executor import exec_thread, poke_thread
 from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import CorruptError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.ledger.append import place_nodes
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, make_text
 from uwfgit.model.thread.record import NodePlaces, add_place, open_record, read_node
@@ -252,6 +253,19 @@ def test_a_start_or_workflow_that_is_missing_says_where_to_look(
 
     for caught in (of_start, of_workflow):
         assert f"uwf verify {thread}" in (caught.value.hint or "")
+
+
+def test_of_nodes_that_are_known_only_a_runs_own_is_placed_again(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    record = record_of(ledger, thread)
+    step = record.steps()[-1]
+    own, output = record.node(step.hash), record.node(step.output_hash)
+
+    changes, places = place_nodes(record, "run", (output, own), own=own.hash)
+
+    assert [*changes] == [f"run/{own.name}"]
+    assert [*places] == [own.hash]
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3])

@@ -19,6 +19,7 @@ from uwfgit.model.ledger.registering import (
 from uwfgit.model.ledger.registry import (
     list_workflows,
     load_registered,
+    trash_ref,
     workflow_history,
 )
 from uwfgit.model.node import WORKFLOW_TYPE, format_nodes, make_node
@@ -33,7 +34,7 @@ from uwfgit.store.objects import (
     write_commit,
 )
 from uwfgit.store.raw import BLOB, name_object
-from uwfgit.store.refs import move_ref
+from uwfgit.store.refs import find_ref, move_ref
 
 BRANCH: Final = "refs/heads/workflow/work"
 FIRST: Final = make_workflow()
@@ -197,6 +198,7 @@ def test_rollback_brings_a_removed_workflow_back(
 
     back = rollback_workflow(ledger, "work", None if wanted is None else _hash(wanted))
 
+    assert find_ref(ledger.store, trash_ref("work")) is None
     current = wanted or SECOND
     assert (back.hash, back.changed) == (_hash(current), True)
     assert load_registered(ledger, "work").version.hash == _hash(current)

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from uwfgit.constants import MAX_STATE_BYTES, SUSPEND_CHARS
 from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError
 from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.thread.derive import format_message, format_status
+from uwfgit.model.thread.event import event_trailers, read_event, tell_summary
 from uwfgit.model.thread.state import (
     ForkedFrom,
     ThreadState,
@@ -20,6 +22,7 @@ from uwfgit.model.thread.state import (
 )
 from uwfgit.model.thread.step import Usage
 from uwfgit.store.canonical import Json
+from uwfgit.store.objects import Commit, Person
 
 THREAD: Final = ThreadId("01JZZZZZZZZZZZZZZZZZZZZZZZ")
 OTHER: Final = ThreadId("01JZZZZZZZZZZZZZZZZZZZZZZ0")
@@ -216,3 +219,28 @@ def test_a_newer_format_is_named_whatever_else_it_holds() -> None:
 def _encode(payload: Json) -> bytes:
     text = json.dumps(payload, sort_keys=True, indent=2, ensure_ascii=False)
     return f"{text}\n".encode()
+
+
+def test_an_event_takes_no_state_back_in_time() -> None:
+    early = Person(name="Eve", email="eve@example.com", time=1_700_000_000)
+
+    told = tell_summary(PLAIN, "All well.", None, by=early)
+
+    assert told.state.updated_at_ms == PLAIN.updated_at_ms
+    assert told.state.updated_by == early.who
+
+
+@pytest.mark.parametrize("status", [None, "done", "-", '"so"', "größer", '"'])
+def test_a_status_is_read_back_from_the_message_of_a_commit(status: str | None) -> None:
+    trailers = event_trailers("step", THREAD, Status=format_status(status))
+    who = Person(name="Eve", email="eve@example.com", time=1_700_000_000)
+    commit = Commit(
+        oid=Oid("12" * 20),
+        tree=Oid("34" * 20),
+        parents=(),
+        author=who,
+        committer=who,
+        message=format_message("x", "", trailers.items()),
+    )
+
+    assert read_event(commit).status == status

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 from msgspec import convert, to_builtins
+from msgspec.structs import replace
 
-from uwfgit.model.thread.step import Usage, add_usage
+from uwfgit.model.thread.step import Usage, add_usage, usage_since
 
 ONE = Usage(turns=1, input_tokens=2, output_tokens=3, duration_ms=4, cost_usd=0.5)
 FREE = Usage(turns=1, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=None)
@@ -38,6 +39,13 @@ def test_usages_add_up(
 ) -> None:
     assert add_usage(first, second) == total
     assert add_usage(second, first) == total
+
+
+@pytest.mark.parametrize("more", [ONE, FREE])
+def test_what_was_added_is_what_a_usage_is_more(more: Usage) -> None:
+    assert usage_since(ONE, add_usage(ONE, more)) == replace(
+        more, cost_usd=more.cost_usd or 0
+    )
 
 
 def test_a_cost_of_nothing_is_not_an_unknown_one() -> None:
