@@ -1,8 +1,10 @@
-"""The tables of docs/architecture.md name every event and every kind of ref."""
+"""What docs/architecture.md names is there, and the package is as it says."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import Counter
 from pathlib import Path
 from typing import get_args
 
@@ -22,6 +24,8 @@ from uwfgit.sync.exchange.remotes import APPROVED_PREFIX
 
 _MODULES = 16
 _LINES = 450
+_ONCE = 0.3
+"""Of all functions, those that are private and used in one place alone."""
 TEXT = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text("utf-8")
 
 
@@ -89,6 +93,24 @@ def test_no_module_is_too_long_to_read_in_one_go() -> None:
     }
 
     assert {name: count for name, count in lengths.items() if count > _LINES} == {}
+
+
+def test_few_functions_are_private_and_used_once() -> None:
+    package = Path(uwfgit.__file__).parent
+    uses: list[int] = []
+    for path in package.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        names = Counter(node.id for node in nodes if isinstance(node, ast.Name))
+        names += Counter(node.attr for node in nodes if isinstance(node, ast.Attribute))
+        # What others may use counts as used often.
+        uses += [
+            names[node.name] if re.match("_[^_]", node.name) else 2
+            for node in nodes
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+
+    once = [count for count in uses if count < 2]
+    assert len(once) / len(uses) < _ONCE
 
 
 def test_one_module_imports_pygit2() -> None:
