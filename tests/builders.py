@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sqlite3
 import subprocess
@@ -45,11 +46,18 @@ class Clock:
         return next(self.times)
 
 
+_FIRST = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) << 32
+
+
 @dataclass(slots=True)
 class Dice:
-    """Random bytes that are not: counted up, so ids are stable and unique."""
+    """Random bytes that are not: counted up, so ids are stable and unique.
 
-    rolled: int = 0
+    Each process of the suite has its own: what a run leaves at work is found by its
+    id, and a test beside this one must not end it.
+    """
+
+    rolled: int = _FIRST
     seen: list[int] = field(default_factory=list)
 
     def __call__(self, count: int) -> bytes:

@@ -245,17 +245,8 @@ def resume_thread(
         if detour is not None:
             message = f"thread {thread} has no next role ({state.suspend_message})"
             raise StateError(message, hint=detour)
-        routed = _route(record)
-        ground = engine.admit(record, routed.role, agent, cwd)
         cycle = Cycle(
-            event="resume",
-            routed=routed,
-            agent=agent,
-            cwd=cwd,
-            ground=ground,
-            note=note,
-            steps_left=engine.settings.limits.max_steps,
-            go_on=_go_on,
+            event="resume", routed=_route(record), agent=agent, cwd=cwd, note=note
         )
         return _run_one(engine, record, cycle, on_step)
 
@@ -266,6 +257,12 @@ def _run_one(
     cycle: Cycle,
     on_step: Callable[[StepReport], None] | None,
 ) -> RunReport:
+    cycle = replace(
+        cycle,
+        ground=engine.admit(record, cycle.routed.role, cycle.agent, cycle.cwd),
+        steps_left=engine.settings.limits.max_steps,
+        go_on=_go_on,
+    )
     began = record.tip.commit
     try:
         end, report = _run_next(engine, record, cycle, on_step, is_first=True)
@@ -309,17 +306,7 @@ def poke_thread(
             prompt=old.edge_prompt,
             location=edge.location if isinstance(edge, Routed) else None,
         )
-        ground = engine.admit(record, routed.role, agent, cwd)
-        cycle = Cycle(
-            event="poke",
-            routed=routed,
-            agent=agent,
-            cwd=cwd,
-            ground=ground,
-            note=note,
-            steps_left=engine.settings.limits.max_steps,
-            go_on=_go_on,
-        )
+        cycle = Cycle(event="poke", routed=routed, agent=agent, cwd=cwd, note=note)
         return _run_one(engine, record, cycle, on_step)
 
 
