@@ -98,9 +98,7 @@ def check_schema(schema: Json) -> tuple[SchemaProblem, ...]:
     Fetches nothing; equal schemas are checked once.
     """
     try:
-        return run_bounded(
-            lambda: _check(json.dumps(schema, sort_keys=True)), "checking a schema"
-        )
+        return run_bounded(lambda: _check(_canonical(schema)), "checking a schema")
     except OverrunError as exc:
         found = describe_overrun(exc)
         return (SchemaProblem(path=(), code="J1", message=found.message),)
@@ -121,7 +119,7 @@ def validate_value(
         is_link: Tells which strings a ``format: ocas_ref`` accepts; without it
             any that has the shape of a hash.
     """
-    key = json.dumps(schema, sort_keys=True)
+    key = _canonical(schema)
     fit = _find_fit(key, has_links=is_link is not None)
     if fit is not None and fit(value):
         return ()
@@ -153,7 +151,7 @@ def validate_payload(
     fit = compile_fit(schema)
     if fit is not None and fit(payload):
         return ()
-    compiled = _compile(json.dumps(schema, sort_keys=True), is_trusted=True)
+    compiled = _compile(_canonical(schema), is_trusted=True)
     found = _validate(compiled, payload, None)
     # jsonschema takes a line break behind an oid for no part of it.
     return found or (Violation(path=(), message="does not fit its type"),)
@@ -166,6 +164,10 @@ def _bounded(
         return run_bounded(work, "checking a value", seconds=seconds)
     except OverrunError as exc:
         return (describe_overrun(exc),)
+
+
+def _canonical(schema: Json) -> str:
+    return json.dumps(schema, sort_keys=True)
 
 
 @lru_cache(maxsize=256)
@@ -302,7 +304,7 @@ def _check_unique(
     if not wanted or not isinstance(instance, list):
         return
     # As JSON: there 1 and 1.0 are equal, and 1 and true are not.
-    written = {json.dumps(_as_json(item), sort_keys=True) for item in instance}
+    written = {_canonical(_as_json(item)) for item in instance}
     if len(written) < len(instance):
         yield ValidationError("has items that are equal")
 
@@ -352,7 +354,7 @@ def find_refs(schema: Json, payload: Json) -> tuple[Hash, ...]:
     Raises:
         OverrunError: They cannot be found within limits.
     """
-    if f'"{REF_FORMAT}"' not in json.dumps(schema, sort_keys=True):
+    if f'"{REF_FORMAT}"' not in _canonical(schema):
         return ()
     return run_bounded(
         lambda: tuple(dict.fromkeys(_iter_refs(schema, payload))),

@@ -133,5 +133,4 @@ def compare_sharing(store: Store, tip: Oid, tracked: Mapping[str, Oid]) -> Shari
 
 def find_sharing(store: Store, thread: ThreadId, tip: Oid) -> Sharing:
     """Compare one thread with what remotes had of it."""
-    tracked = find_tracked(store, thread)
-    return compare_sharing(store, tip, tracked) if tracked else NOT_SHARED
+    return compare_sharing(store, tip, find_tracked(store, thread))
